@@ -32,6 +32,7 @@ ARTICLES = Dataset(
     cost="medium",
     page="rss.md",
     freshness=Freshness(12, 24),
+    fingerprint="files",
     columns=(
         Column("row_id", Role.count, "key of the article in the ledger"),
         Column("source", Role.domain, "registrable domain of the article's address"),

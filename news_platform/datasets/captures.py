@@ -26,6 +26,7 @@ CAPTURES = Dataset(
     page="ccnews.md",
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
+    fingerprint="collected",
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record, as written there."),
         Column(
@@ -81,6 +82,7 @@ FEED_CANDIDATES = Dataset(
     page="ccnews.md",
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
+    fingerprint="collected",
     columns=(
         Column("host", Role.host, "Registrable domain of the linking page, labels reversed."),
         Column("feed_url", Role.url, "Absolute URL of the feed."),

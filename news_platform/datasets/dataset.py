@@ -99,6 +99,8 @@ def model_columns(model: type[BaseModel], **roles: Role) -> tuple[Column, ...]:
     )
 
 
+_NAME = re.compile(r"\{(\w+)\}")
+
 Engine = Literal["parquet", "delta", "sql", "files", "store", "index", "view", "external"]
 """How a dataset is stored: which engine reads, scans and removes its rows."""
 
@@ -130,6 +132,15 @@ class Place:
         quoted = {name: quote(value, safe="") for name, value in values.items()}
         return self.template.format(**quoted)
 
+    def folder_of(self, values: Mapping[str, str]) -> str:
+        """Return the innermost folder that holds all files with these values."""
+        folders: list[str] = []
+        for part in self.template.split("/")[:-1]:
+            if not values.keys() >= set(_NAME.findall(part)):
+                break
+            folders.append(Place(self.engine, part).path(**values))
+        return "/".join(folders)
+
     def parse(self, path: str) -> Mapping[str, str] | None:
         """Return the values in the path of a file, or None for a path of something else."""
         found = _pattern(self.template).fullmatch(path)
@@ -138,9 +149,21 @@ class Place:
         )
 
 
+# The names in a path that make up the key of a partition: the first of these that a path has.
+_UNIT_NAMES = (
+    ("year", "month", "day"),
+    ("country", "category", "date"),
+    ("date",),
+    ("day",),
+    ("month",),
+    ("institution",),
+    ("batch",),
+)
+
+
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", template)
+    parts = _NAME.split(template)
     # Odd parts are names; a name that occurs twice stands for the same value.
     seen: set[str] = set()
     pattern = ""
@@ -158,6 +181,8 @@ def parquet(template: str) -> Place:
     return Place("parquet", template)
 
 
+WHOLE = "all"
+"""The partition key of a dataset that has no partitions."""
 PartitionKey = Literal["whole", "day", "month", "batch", "survey_day", "institution", "range"]
 """What a partition is; `whole` is a dataset without partitions."""
 
@@ -238,6 +263,9 @@ belongs to others, or contains no pages.
 """
 
 
+FingerprintSource = Literal["markers", "collected", "files"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
     """The declaration of a dataset.
@@ -247,7 +275,8 @@ class Dataset:
     settings that the rows depend on, as `section.field`. `keep` names the setting with the days for
     which it is kept; empty: for good. `freshness` is a reason where there is no limit. `explorer`
     is the page that shows it. A dataset with `is_asset=False` is written by the asset of another,
-    `written_by`.
+    `written_by`. `fingerprint` says what tells the states of a partition apart: its marker, the
+    markers of the WARCs it was collected from, or the content of its files.
     """
 
     name: str
@@ -270,11 +299,35 @@ class Dataset:
     page: str = ""
     explorer: str = "/status"
     written_by: str = ""
+    fingerprint: FingerprintSource = "markers"
 
     @property
     def is_asset(self) -> bool:
         """Return whether the dataset is an asset of the graph."""
         return not self.written_by and self.place.engine != "view"
+
+    @property
+    def writer(self) -> str:
+        """Return the asset that writes it, under whose name its markers are."""
+        return self.written_by or self.name
+
+    def unit(self, values: Mapping[str, str]) -> str:
+        """Return the partition, or the day of a file per day, with these values in its path."""
+        names = next((names for names in _UNIT_NAMES if names[0] in values), ())
+        separator = "-" if "year" in names else "|"
+        return separator.join(values[name] for name in names) or WHOLE
+
+    def unit_of(self, path: str) -> str | None:
+        """Return the partition that a file belongs to, or None for a file of something else."""
+        values = self.place.parse(path)
+        return self.unit(values) if values is not None else None
+
+    def unit_folder(self, unit: str) -> str:
+        """Return the innermost folder that holds all files of a partition."""
+        names = next((names for names in _UNIT_NAMES if f"{{{names[0]}}}" in self.path), ())
+        separator = "-" if "year" in names else "|"
+        given = dict(zip(names, unit.split(separator), strict=True)) if len(names) > 1 else {}
+        return self.place.folder_of(given or dict.fromkeys(names, unit))
 
     @property
     def path(self) -> str:

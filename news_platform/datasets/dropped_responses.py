@@ -21,6 +21,7 @@ DROPPED_RESPONSES = Dataset(
     page="ccnews.md",
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
+    fingerprint="collected",
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record; null if it is unknown."),
         Column("reason", Role.fact, "Why the record gave no page, such as `not_html`."),

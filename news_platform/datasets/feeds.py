@@ -29,6 +29,7 @@ FEEDS = Dataset(
     cost="medium",
     page="rss.md",
     freshness=Freshness(26, 36),
+    fingerprint="files",
     columns=(
         Column("feed_url", Role.url, "address that is polled"),
         Column("feed_url_canon", Role.url, "canonical address, the key"),
@@ -78,6 +79,7 @@ FEED_POLLS = Dataset(
     written_by="pending_articles",
     version=versions.LEDGER,
     page="rss.md",
+    fingerprint="files",
     columns=(
         Column("feed_url", Role.url, "canonical address of the feed"),
         Column("polled_at", Role.time, "when it was polled"),
@@ -107,6 +109,7 @@ PENDING_ARTICLES = Dataset(
     cost="medium",
     page="rss.md",
     freshness=Freshness(7, 12),
+    fingerprint="files",
     columns=(
         Column("row_id", Role.count, "key of the article in the ledger"),
         Column("feed_url", Role.url, "feed that listed it first"),

@@ -34,6 +34,7 @@ RAW_NEWS = Dataset(
     page="ccnews.md",
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
+    fingerprint="collected",
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record, as written there."),
         Column("tree", Role.html, "HTML of the page, decoded to text."),

@@ -140,6 +140,7 @@ RESEARCH_DATASETS = Dataset(
     "and one day.",
     row="one source found by research",
     place=Place("external", "raw/country={country}/category={category}/date={date}/{file}"),
+    fingerprint="files",
     columns=model_columns(ResearchRecord, raw_url=Role.url, normalized_domain=Role.domain),
     partitions="batch",
     kinds=frozenset({"json"}),

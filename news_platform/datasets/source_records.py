@@ -167,6 +167,7 @@ PAGE_SNAPSHOTS = Dataset(
     "or text. Nothing is fetched; a file in this folder is enough.",
     row="one stored page, which is a file",
     place=Place("files", f"{SNAPSHOTS_FOLDER}/institution={{institution}}/{{file}}"),
+    fingerprint="files",
     columns=(
         Column(
             "success", Role.fact, "whether the page was fetched; if not, see `error`", pl.Boolean()

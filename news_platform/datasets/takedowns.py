@@ -145,6 +145,7 @@ TAKEDOWNS = Dataset(
     description="Requests to remove pages or domains, which every dataset obeys.",
     row="one request to remove pages or domains",
     place=Place("files", f"{REQUESTS}/{{id}}.json"),
+    fingerprint="files",
     columns=(
         Column("id", Role.fact, "day and hash of the request"),
         Column("kind", Role.fact, "url, prefix or domain"),

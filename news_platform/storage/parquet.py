@@ -55,6 +55,11 @@ def read_table(store: ObjectStore, path: str, table: Dataset) -> pl.DataFrame:
         thing = store.uri(path)
         message = f"cannot read {thing!r} as table {table.name!r}: {error}"
         raise StorageError(message, thing=thing) from error
+    return with_path_columns(rows, path, table)
+
+
+def with_path_columns(rows: pl.DataFrame, path: str, table: Dataset) -> pl.DataFrame:
+    """Return the rows of a file with the columns that are in its path."""
     values = path_values(path)
     return rows.with_columns(
         pl.lit(values.get(column.name), dtype=pl.String).alias(column.name)

@@ -220,6 +220,14 @@ def followed_days(store: ObjectStore) -> frozenset[str]:
     return list_wanted(store) | {unit.day for unit in list_collected(store)}
 
 
+def collected_days(store: ObjectStore) -> Mapping[str, str]:
+    """Return the fingerprint of the collected WARCs of every day, by its ISO date."""
+    by_day: dict[str, list[CollectedUnit]] = defaultdict(list)
+    for unit in list_collected(store):
+        by_day[unit.day].append(unit)
+    return {day: day_fingerprint(units) for day, units in by_day.items()}
+
+
 def wanted_days(
     store: ObjectStore,
     *,

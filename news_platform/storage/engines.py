@@ -1,0 +1,295 @@
+"""One small protocol for every way a dataset is stored, and the engines of Parquet and plain files.
+
+A unit is what is read, rewritten and deleted as one: the partition of a dataset, or the day of one
+that has a file per day. Delta, SQL, the domain store and the search index have engines of their own
+behind the same protocol; `composition.engines` maps the place of a dataset to its engine.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from news_platform.datasets.dataset import WHOLE, Dataset, Role
+from news_platform.errors import StorageError
+from news_platform.storage.commit.collected import collected_days
+from news_platform.storage.commit.markers import content_part, fingerprint_of, read_inputs
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.parquet import naming_damaged, scan_table, with_path_columns
+
+# Files that one scan opens; ten years of the crawl have millions.
+_FILES_PER_SCAN = 2_000
+# Above this share of the units of a dataset, deleting them at once is taken for a mistake.
+REMOVAL_SHARE = 0.5
+# Few units say nothing about shares: one of two is half of a dataset.
+_ALWAYS_ALLOWED = 3
+_SHOWN_UNITS = 5
+
+TARGET_ROLES = (Role.url, Role.url_hash, Role.surt, Role.domain, Role.host, Role.links, Role.file)
+"""The roles of the columns by which rows are found: `Target.covered` gets no others."""
+
+
+class Target(Protocol):
+    """What is looked for or removed: pages, prefixes or domains. Takedowns implement it.
+
+    The roles of a dataset's columns tell which of them to compare.
+    """
+
+    def likely(self, dataset: Dataset) -> pl.Expr:
+        """Return a cheap expression that is true for every row to find and few others."""
+
+    def covered(self, dataset: Dataset, rows: pl.DataFrame) -> pl.Series:
+        """Return for each row whether it is meant."""
+
+    def covers_file(self, dataset: Dataset, values: Mapping[str, str], body: bytes) -> bool:
+        """Return whether a whole file is meant, by the values in its path and its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedRows:
+    """What rewriting a unit did: rows that are gone, bytes of the old and of the new files."""
+
+    rows: int = 0
+    bytes_removed: int = 0
+    bytes_written: int = 0
+
+    def __add__(self, other: "RemovedRows") -> "RemovedRows":
+        return RemovedRows(
+            self.rows + other.rows,
+            self.bytes_removed + other.bytes_removed,
+            self.bytes_written + other.bytes_written,
+        )
+
+
+class DatasetEngine(Protocol):
+    """How the units of one dataset are listed, read, rewritten and deleted."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """Return the declaration of the dataset."""
+
+    def units(self) -> Mapping[str, str]:
+        """Return the fingerprint of every unit that is stored, from listings alone."""
+
+    def scan(self, units: Collection[str] | None = None) -> pl.LazyFrame:
+        """Return the rows of some units, or of all; empty without any."""
+
+    def find(self, target: Target) -> Mapping[str, int]:
+        """Return the rows that are meant, by unit; units without any are left out."""
+
+    def remove_rows(self, unit: str, target: Target) -> RemovedRows:
+        """Rewrite a unit without the rows; repeating it changes nothing.
+
+        The fingerprint in the unit's marker stays, so that nothing built from it becomes stale.
+        """
+
+    def delete(self, unit: str) -> None:
+        """Delete the files of a unit. Call `delete_units` instead, which has the brake."""
+
+
+def delete_units(
+    engine: DatasetEngine, units: Iterable[str], *, is_confirmed: bool = False
+) -> tuple[str, ...]:
+    """Delete units of a dataset and return those that were there.
+
+    Raise StorageError if it would be too large a share of the dataset, unless it is confirmed.
+    """
+    held = engine.units()
+    going = tuple(unit for unit in units if unit in held)
+    if not is_confirmed:
+        require_small_share(engine.dataset.name, dict.fromkeys(going, 1), len(held), unit="units")
+    for unit in going:
+        engine.delete(unit)
+    return going
+
+
+def require_small_share(
+    dataset: str,
+    losses: Mapping[str, int],
+    held: int,
+    *,
+    share: float = REMOVAL_SHARE,
+    unit: str = "records",
+    cure: str = "restore the inputs, or confirm the removal",
+) -> None:
+    """Raise StorageError if a dataset would lose too much at once: the brake on mass removal.
+
+    Inputs that disappear are removed, which is right for one day and a disaster for all of them: an
+    unmounted folder or a mistyped root looks like ten years of removed days. `losses` are counted
+    by unit, `held` is what the dataset has.
+    """
+    lost = sum(losses.values())
+    if lost <= share * held or (unit == "units" and lost <= _ALWAYS_ALLOWED):
+        return
+    raise StorageError(
+        f"refused to remove {lost} of {held} {unit} of {dataset!r} ({lost / held:.0%}): "
+        f"{_shown(losses, unit)}; {cure}",
+        thing=dataset,
+    )
+
+
+def _shown(losses: Mapping[str, int], unit: str) -> str:
+    largest = sorted(losses.items(), key=lambda item: (-item[1], item[0]))
+    counted = [
+        f"{name!r}" if unit == "units" else f"{count} of {name!r}" for name, count in largest
+    ]
+    more = len(counted) - _SHOWN_UNITS
+    return ", ".join(counted[:_SHOWN_UNITS]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEngine:
+    """What all datasets of files have in common: units are found by the template of the path."""
+
+    store: ObjectStore
+    dataset: Dataset
+
+    def files(self, units: Collection[str] | None = None) -> Mapping[str, list[ObjectInfo]]:
+        """Return the stored files by unit, in the order of their paths."""
+        found: dict[str, list[ObjectInfo]] = {}
+        whole = {self.dataset.place.folder}
+        folders = whole if units is None else {self.dataset.unit_folder(one) for one in units}
+        for folder in sorted(folders):
+            for info in self.store.list(folder):
+                unit = self.dataset.unit_of(info.path)
+                if unit is not None and (units is None or unit in units):
+                    found.setdefault(unit, []).append(info)
+        return found
+
+    def units(self) -> Mapping[str, str]:
+        """Return the fingerprint in the marker of every unit, or else that of its files."""
+        match self.dataset.fingerprint:
+            case "markers":
+                return read_inputs(self.store, self.dataset.writer)
+            case "collected":
+                return collected_days(self.store)
+        part = content_part(self.store)
+        return {unit: fingerprint_of(infos, part) for unit, infos in self.files().items()}
+
+    def delete(self, unit: str) -> None:
+        """Delete the files of a unit."""
+        self.store.delete([info.path for info in self.files([unit]).get(unit, ())])
+
+
+class ParquetEngine(FileEngine):
+    """Parquet files: rows are found by a scan and removed by writing the file again."""
+
+    __slots__ = ()
+
+    def scan(self, units: Collection[str] | None = None) -> pl.LazyFrame:
+        """Return the rows of some units, or of all."""
+        return scan_table(self.store, self._paths(units), self.dataset)
+
+    def find(self, target: Target) -> Mapping[str, int]:
+        """Return the rows that are meant, by unit."""
+        paths = self._paths(None)
+        found: Counter[str] = Counter()
+        for start in range(0, len(paths), _FILES_PER_SCAN):
+            rows = self._covered(paths[start : start + _FILES_PER_SCAN], target)
+            keys = rows.select(column.name for column in self.dataset.partition_columns)
+            found.update(self.dataset.unit(values) for values in keys.iter_rows(named=True))
+            # A frame without columns has no rows to iterate over.
+            found[WHOLE] += 0 if keys.width else rows.height
+        return +found
+
+    def remove_rows(self, unit: str, target: Target) -> RemovedRows:
+        """Rewrite the files of a unit that hold such rows; the last one stays."""
+        infos = self.files([unit]).get(unit, [])
+        done = RemovedRows()
+        for info in infos:
+            if self._covered([info.path], target).height:
+                done += self._rewrite(info, target, is_last=len(infos) == 1)
+        return done
+
+    def _paths(self, units: Collection[str] | None) -> list[str]:
+        return [info.path for infos in self.files(units).values() for info in infos]
+
+    def _covered(self, paths: Sequence[str], target: Target) -> pl.DataFrame:
+        """Return the addresses and partitions of the rows that are meant."""
+        partitions = (column.name for column in self.dataset.partition_columns)
+        names = dict.fromkeys([*self.dataset.columns_of(*TARGET_ROLES), *partitions])
+        rows = scan_table(self.store, paths, self.dataset).filter(target.likely(self.dataset))
+        with naming_damaged(self.store, paths, self.dataset):
+            likely = rows.select(*names).collect()
+        return likely.filter(target.covered(self.dataset, likely))
+
+    def _rewrite(self, info: ObjectInfo, target: Target, *, is_last: bool) -> RemovedRows:
+        def is_gone(rows: pl.DataFrame) -> pl.Series:
+            return target.covered(self.dataset, with_path_columns(rows, info.path, self.dataset))
+
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "part.parquet"
+            kept, gone = rewrite_parquet(self.store.read(info.path), copy, self.dataset, is_gone)
+            size = copy.stat().st_size
+            if kept or is_last:
+                self.store.put(info.path, copy)
+            else:
+                # A language without pages has no file.
+                self.store.delete([info.path])
+                size = 0
+        return RemovedRows(gone, info.size_bytes, size)
+
+
+IsGone = Callable[[pl.DataFrame], pl.Series]
+"""From the rows of a file to whether each of them goes."""
+
+
+def rewrite_parquet(
+    body: bytes, target: Path, dataset: Dataset, is_gone: IsGone
+) -> tuple[int, int]:
+    """Write a Parquet file without some rows; return the rows kept and removed.
+
+    The schema, the metadata and the borders of row groups stay. There are no statistics on columns
+    with addresses or other people's text: they would keep values of removed rows' neighbours.
+    """
+    # pyarrow costs 0.4 s, which only those who rewrite should pay.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(BytesIO(body))
+    kept = gone = 0
+    shown = [column.name for column in dataset.columns if column.is_shown]
+    options = {"compression": "zstd", "compression_level": 1, "use_dictionary": shown}
+    with pq.ParquetWriter(target, file.schema_arrow, write_statistics=shown, **options) as writer:
+        for number in range(file.num_row_groups):
+            rows = file.read_row_group(number, use_threads=False)
+            going = is_gone(pl.DataFrame(pl.from_arrow(rows)))
+            left = rows.filter(pa.array((~going).to_list(), pa.bool_()))
+            writer.write_table(left)
+            kept, gone = kept + left.num_rows, gone + int(going.sum())
+    return kept, gone
+
+
+class PlainFilesEngine(FileEngine):
+    """Files of any content, each of which is kept or deleted as a whole."""
+
+    __slots__ = ()
+
+    def scan(self, units: Collection[str] | None = None) -> pl.LazyFrame:
+        """Return the path and the bytes of every file."""
+        schema = {"path": pl.String(), "body": pl.Binary()}
+        paths = [info.path for infos in self.files(units).values() for info in infos]
+        rows = {"path": paths, "body": [self.store.read(path) for path in paths]}
+        return pl.LazyFrame(rows, schema=schema)
+
+    def find(self, target: Target) -> Mapping[str, int]:
+        """Return the number of files that are meant, by unit."""
+        counted = {unit: len(list(self._meant(unit, target))) for unit in self.files()}
+        return {unit: count for unit, count in counted.items() if count}
+
+    def remove_rows(self, unit: str, target: Target) -> RemovedRows:
+        """Delete the files that are meant."""
+        meant = list(self._meant(unit, target))
+        self.store.delete([info.path for info in meant])
+        return RemovedRows(len(meant), sum(info.size_bytes for info in meant))
+
+    def _meant(self, unit: str, target: Target) -> Iterator[ObjectInfo]:
+        for info in self.files([unit]).get(unit, ()):
+            values = self.dataset.place.parse(info.path) or {}
+            if target.covers_file(self.dataset, values, self.store.read(info.path)):
+                yield info

@@ -32,11 +32,11 @@ def explain(subject: str, root: str, as_json: bool) -> None:
 def _text(found: Explanation) -> str:
     state = "known" if found.known else "not known"
     lines = [f"{found.kind} {found.subject}: {state}"]
-    room = ""
+    dataset = ""
     for one in found.evidence:
-        if one.room != room:
-            room = one.room
-            lines += ["", room]
+        if one.dataset != dataset:
+            dataset = one.dataset
+            lines += ["", dataset]
         lines += _entry(one)
     if found.advice:
         lines += ["", "what to do", *(f"  {one}" for one in found.advice)]

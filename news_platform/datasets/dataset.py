@@ -263,6 +263,19 @@ belongs to others, or contains no pages.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class RowSentence:
+    """What `explain` says about a row: columns in braces are filled in.
+
+    `at` is the column with the time of the row, `source` says where the row comes from.
+    """
+
+    text: str
+    state: str = "stored"
+    at: str = ""
+    source: str = ""
+
+
 FingerprintSource = Literal["markers", "collected", "files"]
 
 
@@ -276,7 +289,8 @@ class Dataset:
     which it is kept; empty: for good. `freshness` is a reason where there is no limit. `explorer`
     is the page that shows it. A dataset with `is_asset=False` is written by the asset of another,
     `written_by`. `fingerprint` says what tells the states of a partition apart: its marker, the
-    markers of the WARCs it was collected from, or the content of its files.
+    markers of the WARCs it was collected from, or the content of its files. `sentence` is what
+    `explain` says about a row of the page that it is asked about.
     """
 
     name: str
@@ -300,6 +314,7 @@ class Dataset:
     explorer: str = "/status"
     written_by: str = ""
     fingerprint: FingerprintSource = "markers"
+    sentence: RowSentence | None = None
 
     @property
     def is_asset(self) -> bool:

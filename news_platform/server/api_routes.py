@@ -60,7 +60,7 @@ def explain_document(state: AppState, subject: str) -> ExplainDocument:
         known=found.known,
         evidence=tuple(
             EvidenceDocument(
-                room=one.room,
+                dataset=one.dataset,
                 state=one.state,
                 text=one.text,
                 at=one.at,

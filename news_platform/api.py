@@ -127,7 +127,7 @@ class NewsData:
         Raise InputError for text that is none of them.
         """
         # Every feature has a part in the answer: only a process that asks pays for loading them.
-        from news_platform.composition.explain_parts import explain_subject
+        from news_platform.composition.explain import explain_subject
 
         return explain_subject(self._resources, self.known_ledger(), self.search_cache, subject)
 

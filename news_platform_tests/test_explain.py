@@ -12,18 +12,16 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from news_platform.api import NewsData
-from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.cli.main import main
+from news_platform.datasets import versions
 from news_platform.datasets.evidence import Evidence, Explanation
+from news_platform.datasets.registry import DATASETS
 from news_platform.errors import InputError
 from news_platform.settings import load_settings
 from news_platform_tests.servers.demo import Demo
 from news_platform_tests.takedowns.asked import ask
 
-ORDER = (
-    *("ccnews", "domain_store", "domain_metadata", "rss", "corpus", "near_duplicates"),
-    *("search", "sheets", "export", "source_records", "takedowns"),
-)
+ORDER = [*(name for name in DATASETS if name != "takedowns"), "takedowns"]
 
 
 def news_of(root: Path) -> NewsData:
@@ -42,16 +40,16 @@ def one_url(news: NewsData, query: str) -> str:
         return str(connection.execute(sa.text(f"{query} order by row_id")).scalars().first())
 
 
-def states(found: Explanation, room: str) -> list[str]:
-    return [one.state for one in found.evidence if one.room == room]
+def states(found: Explanation, dataset: str) -> list[str]:
+    return [one.state for one in found.evidence if one.dataset == dataset]
 
 
-def of_state(found: Explanation, room: str, state: str) -> list[Evidence]:
-    return [one for one in found.evidence if (one.room, one.state) == (room, state)]
+def of_state(found: Explanation, dataset: str, state: str) -> list[Evidence]:
+    return [one for one in found.evidence if (one.dataset, one.state) == (dataset, state)]
 
 
-def assert_in_order(rooms: Sequence[str]) -> None:
-    places = [ORDER.index(room) for room in rooms]
+def assert_in_order(names: Sequence[str]) -> None:
+    places = [ORDER.index(name) for name in names]
     assert places == sorted(places)
 
 
@@ -67,19 +65,22 @@ def test_a_crawled_article_is_followed_from_its_warc_to_the_export(
 ) -> None:
     found = news.explain(crawled)
     assert found.known and found.kind == "url" and found.advice == ()
-    assert_in_order([one.room for one in found.evidence])
-    listed = of_state(found, "ccnews", "listed")[0]
+    assert_in_order([one.dataset for one in found.evidence])
+    listed = of_state(found, "captures", "listed")[0]
     capture = news["captures"].filter(pl.col("uri") == crawled).sort("day").collect().to_dicts()[-1]
     place = f"@{capture['record_offset']}+{capture['record_length']}"
     assert listed.source == capture["filename"] + place
     assert listed.at is not None
-    assert of_state(found, "ccnews", "kept")[0].details["extractor_version"] == "2"
+    assert f"extractor {versions.CRAWL_EXTRACTOR}" in listed.text
     stored = of_state(found, "domain_store", "stored")[0].source
     assert stored.startswith("domain_store/data/")
-    assert f"extractor {EXTRACTOR_VERSION}" in of_state(found, "corpus", "stored")[0].text
+    assert (
+        f"extractor {versions.ARTICLE_EXTRACTOR}"
+        in of_state(found, "crawl_articles", "stored")[0].text
+    )
     assert states(found, "near_duplicates")[0] in ("single", "clustered")
-    assert set(states(found, "search")) == {"indexed"}
-    assert states(found, "export") in (["exported"], ["dropped"])
+    assert set(states(found, "search_index")) == {"indexed"}
+    assert states(found, "training_export") in (["exported"], ["dropped"])
 
 
 @pytest.mark.parametrize(
@@ -108,12 +109,12 @@ def test_the_text_of_a_domain_record_lies_where_the_answer_says(
 def test_a_refused_article_names_the_file_and_the_line_of_the_rule(news: NewsData) -> None:
     url = one_url(news, "select article_url_canon from raw where robots_rule like 'Disallow%'")
     found = news.explain(url)
-    for room in ("domain_metadata", "rss"):
-        (rule,) = [one for one in of_state(found, room, "refused") if "line" in one.details]
+    for name in ("domain_metadata", "articles"):
+        (rule,) = [one for one in of_state(found, name, "refused") if "line" in one.details]
         path, _, line = rule.source.rpartition(":")
         text = (Path(news._settings.root) / path).read_text().splitlines()[int(line) - 1]
         assert text == rule.details["rule"] == "Disallow: /premium/"
-    assert states(found, "rss")[-1] == "skipped"
+    assert states(found, "articles")[-1] == "skipped"
 
 
 def test_an_article_of_a_feed_has_all_its_states_and_its_row_in_the_workbook(
@@ -122,9 +123,9 @@ def test_an_article_of_a_feed_has_all_its_states_and_its_row_in_the_workbook(
     url = one_url(news, "select article_url_canon from raw where status = 'stored'")
     found = news.explain(url)
     assert {"listed", "allowed", "claimed", "fetched", "stored", "extracted"} <= {
-        *states(found, "rss")
+        *states(found, "articles")
     }
-    (sheet,) = of_state(found, "sheets", "shown")
+    (sheet,) = of_state(found, "article_sheets", "shown")
     book = openpyxl.load_workbook(Path(news._settings.root) / sheet.source, read_only=True)
     row = next(book["Raw"].iter_rows(min_row=int(sheet.details["row"]), max_row=None))
     assert url in [cell.value for cell in row]
@@ -138,7 +139,7 @@ def test_a_dropped_response_says_why(news: NewsData) -> None:
         if uri.endswith(".png")
     )
     found = news.explain(uri)
-    dropped = of_state(found, "ccnews", "dropped")
+    dropped = of_state(found, "dropped_responses", "dropped")
     assert any(one.source.endswith(f"@{offset}") for one in dropped)
     assert {one.details["reason"] for one in dropped} == {"not_html"}
 
@@ -149,23 +150,23 @@ def test_a_page_that_is_not_an_article_says_so(news: NewsData) -> None:
     others = kept.join(articles, left_on="uri", right_on="url", how="anti").sort("uri").collect()
     assert others.height
     found = news.explain(others["uri"][0])
-    (skipped, *_) = of_state(found, "corpus", "skipped")
+    (skipped, *_) = of_state(found, "crawl_articles", "skipped")
     assert skipped.details["reason"] in ("not_an_article", "no_text", "duplicate_address")
 
 
 def test_a_feed_shows_its_polls_and_who_links_to_it(news: NewsData) -> None:
     found = news.explain("wire.meridian.example/rss.xml")
     assert found.kind == "feed" and found.known
-    assert of_state(found, "rss", "polled") and of_state(found, "rss", "active")
-    assert "link to the feed" in of_state(found, "ccnews", "listed")[0].text
+    assert of_state(found, "feeds", "polled") and of_state(found, "feeds", "active")
+    assert "link to the feed" in of_state(found, "feed_candidates", "listed")[0].text
 
 
 def test_a_domain_shows_its_records_rules_feeds_and_articles(news: NewsData) -> None:
     found = news.explain("Calderpost.example")
     assert (found.kind, found.subject, found.known) == ("domain", "calderpost.example", True)
-    assert_in_order([one.room for one in found.evidence])
-    assert {"domain_store", "domain_metadata", "rss", "corpus"} <= {
-        one.room for one in found.evidence if one.is_known
+    assert_in_order([one.dataset for one in found.evidence])
+    assert {"domain_store", "domain_metadata", "feeds", "crawl_articles"} <= {
+        one.dataset for one in found.evidence if one.is_known
     }
 
 
@@ -196,8 +197,8 @@ def test_the_command_prints_the_same_as_text_and_as_json(news: NewsData, crawled
     text, document = run(root, crawled), json.loads(run(root, crawled, "--json").stdout)
     assert text.exit_code == 0
     assert all(one["text"] in text.stdout for one in document["evidence"])
-    assert [one["room"] for one in document["evidence"]] == [
-        one.room for one in news.explain(crawled).evidence
+    assert [one["dataset"] for one in document["evidence"]] == [
+        one.dataset for one in news.explain(crawled).evidence
     ]
     unknown = run(root, "https://nowhere.example/nothing")
     assert unknown.exit_code == 1 and "what to do" in unknown.stdout

@@ -69,8 +69,8 @@ def _explanation_text(found: Explanation) -> str:
     lines = [f"{found.kind} {found.subject}: {state}"]
     part = ""
     for one in found.evidence:
-        if one.room != part:
-            part = one.room
+        if one.dataset != part:
+            part = one.dataset
             lines += ["", part]
         lines += _evidence_lines(one)
     if found.advice:

@@ -10,7 +10,15 @@ from urllib.parse import quote
 import polars as pl
 
 from news_platform.datasets import versions
-from news_platform.datasets.dataset import Column, Dataset, Freshness, ParentDataset, Role, parquet
+from news_platform.datasets.dataset import (
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Role,
+    RowSentence,
+    parquet,
+)
 
 CAPTURES = Dataset(
     name="captures",
@@ -29,6 +37,13 @@ CAPTURES = Dataset(
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
     fingerprint="collected",
+    sentence=RowSentence(
+        "Common Crawl captured the page on {year}-{month}-{day} (HTTP status {status}); extractor "
+        "{extractor_version} read it.",
+        state="listed",
+        at="warc_date",
+        source="{filename}@{record_offset}+{record_length}",
+    ),
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record, as written there."),
         Column(
@@ -89,6 +104,9 @@ FEED_CANDIDATES = Dataset(
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
     fingerprint="collected",
+    sentence=RowSentence(
+        "{pages} pages crawled on {year}-{month}-{day} link to the feed.", state="listed"
+    ),
     columns=(
         Column("host", Role.host, "Registrable domain of the linking page, labels reversed."),
         Column("feed_url", Role.url, "Absolute URL of the feed."),

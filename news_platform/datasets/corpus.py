@@ -14,6 +14,7 @@ from news_platform.datasets.dataset import (
     ParentDataset,
     Place,
     Role,
+    RowSentence,
     Sensitivity,
 )
 
@@ -58,6 +59,13 @@ _COLUMNS = (
 )
 _DAY = Column("day", Role.day, "day of the WARC, or on which a feed's article was stored")
 
+_SENTENCE = RowSentence(
+    "It is an article of {word_count} words, language {language}, by extractor {extractor_version} "
+    "({text_source}), confidence {confidence}.",
+    at="fetched_at",
+    source="{warc}@{record_offset}+{record_length}",
+)
+
 CRAWL_ARTICLES = Dataset(
     name="crawl_articles",
     group="corpus",
@@ -76,6 +84,7 @@ CRAWL_ARTICLES = Dataset(
     page="corpus.md",
     explorer="/",
     freshness=Freshness(30, 60),
+    sentence=_SENTENCE,
     columns=_COLUMNS,
     partition_columns=(_DAY,),
     sources={
@@ -124,6 +133,7 @@ FEED_ARTICLES = Dataset(
     page="corpus.md",
     explorer="/",
     freshness=Freshness(14, 26),
+    sentence=_SENTENCE,
     columns=_COLUMNS,
     partition_columns=(_DAY,),
     sources={

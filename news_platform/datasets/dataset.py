@@ -280,6 +280,19 @@ belongs to others, or contains no pages.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class RowSentence:
+    """What `explain` says about a row: columns in braces are filled in.
+
+    `at` is the column with the time of the row, `source` says where the row comes from.
+    """
+
+    text: str
+    state: str = "stored"
+    at: str = ""
+    source: str = ""
+
+
 FingerprintSource = Literal["markers", "collected", "files"]
 
 
@@ -298,7 +311,8 @@ class Dataset:
     and role in the parents. `per_run` partitions may share a run. When `version` is raised, a
     dataset that `follows_version` becomes stale; others only count as outdated. `fingerprint` says
     what tells the states of a partition apart: its marker, the markers of its collected WARCs, or
-    the content of its files.
+    the content of its files. `sentence` is what `explain` says
+    about a row.
     """
 
     name: str
@@ -326,6 +340,7 @@ class Dataset:
     per_run: int = 1
     follows_version: bool = False
     fingerprint: FingerprintSource = "markers"
+    sentence: RowSentence | None = None
 
     @property
     def is_asset(self) -> bool:

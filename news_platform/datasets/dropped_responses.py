@@ -4,7 +4,15 @@ from datetime import date
 from urllib.parse import quote
 
 from news_platform.datasets import versions
-from news_platform.datasets.dataset import Column, Dataset, Freshness, ParentDataset, Role, parquet
+from news_platform.datasets.dataset import (
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Role,
+    RowSentence,
+    parquet,
+)
 
 DROPPED_RESPONSES = Dataset(
     name="dropped_responses",
@@ -24,6 +32,11 @@ DROPPED_RESPONSES = Dataset(
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
     fingerprint="collected",
+    sentence=RowSentence(
+        "The crawl of {year}-{month}-{day} has a response that gave no page: {reason}.",
+        state="dropped",
+        source="{filename}@{offset}",
+    ),
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record; null if it is unknown."),
         Column("reason", Role.fact, "Why the record gave no page, such as `not_html`."),

@@ -18,6 +18,7 @@ from news_platform.datasets.dataset import (
     ParentDataset,
     Place,
     Role,
+    RowSentence,
     Sensitivity,
     parquet,
 )
@@ -120,6 +121,11 @@ SOURCE_RECORDS = Dataset(
     page="source_records.md",
     freshness="changes only when snapshots are uploaded",
     beside=("samples/source_records/{institution}.json",),
+    sentence=RowSentence(
+        "A block of the page is stored: {kind}, language {language}.",
+        at="fetched_at",
+        source="{snapshot}",
+    ),
     columns=(
         Column("text", Role.text, "text of the block, whitespace normalized, never empty"),
         Column("section", Role.text, "heading path joined by ' > '; null above all headings"),
@@ -199,6 +205,9 @@ SOURCE_RECORDS_QUARANTINE = Dataset(
     written_by="source_records",
     version=versions.SEGMENTER,
     page="source_records.md",
+    sentence=RowSentence(
+        "The snapshot of the page failed: {error}.", "failed", at="fetched_at", source="{snapshot}"
+    ),
     columns=(
         Column("text", Role.text, "always empty"),
         *_PROVENANCE,

@@ -14,7 +14,7 @@ from news_platform.datasets.domain_metadata import (
 from news_platform.datasets.evidence import Evidence
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.history import read_history
-from news_platform.domain_metadata.pipeline import METADATA_DATASET
+from news_platform.domain_metadata.pipeline import METADATA_DATASET as DATASET
 from news_platform.domain_metadata.results import read_metadata
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.signals.verdict import EVERYBODY
@@ -24,7 +24,6 @@ from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.web.robots import Robots
 from news_platform.web.urls import url_host
 
-ROOM = "domain_metadata"
 _SHOWN_BOTS = 12
 _SHOWN_CHANGES = 20
 
@@ -35,12 +34,12 @@ def explain_site(
     """Yield the newest survey of a domain, and what its rules say about a URL."""
     found = _newest_survey(store, domain)
     if found is None:
-        yield Evidence(ROOM, "absent", f"{domain} was never surveyed.")
+        yield Evidence(DATASET, "absent", f"{domain} was never surveyed.")
         return
     batch, facts = found
     folder = domain_folder(batch, domain)
     yield Evidence(
-        ROOM,
+        DATASET,
         "surveyed" if facts.final else "pending",
         f"The survey of {domain} ended with {facts.outcome.replace('_', ' ')}.",
         at=facts.collected_at,
@@ -57,7 +56,7 @@ def explain_changes(store: ObjectStore, domain: str) -> Iterator[Evidence]:
     for one in changes[-_SHOWN_CHANGES:]:
         what = f"{one['signal']} {one['label'] or one['bot']}"
         yield Evidence(
-            ROOM,
+            DATASET,
             "changed",
             f"Between {one['before_date']} and {one['date']}, {what} changed from "
             f"{one['before'] or 'nothing'} to {one['after'] or 'nothing'}.",
@@ -68,7 +67,7 @@ def explain_changes(store: ObjectStore, domain: str) -> Iterator[Evidence]:
 def _newest_survey(store: ObjectStore, domain: str) -> tuple[PartitionInfo, DomainMetadata] | None:
     """Return the newest survey that learned the site's rules, else the newest of all."""
     other: tuple[PartitionInfo, DomainMetadata] | None = None
-    batches = map(PartitionInfo.parse, read_markers(store, METADATA_DATASET))
+    batches = map(PartitionInfo.parse, read_markers(store, DATASET))
     for batch in sorted(batches, key=lambda one: one.date, reverse=True):
         facts = read_metadata(store, batch, domain)
         if facts is not None and facts.ai_policy is not None:
@@ -85,16 +84,16 @@ def _robots_rule(
     path = f"{folder}/{name}"
     if answer.status_code is None:
         text = f"{answer.host} gave no robots.txt: {answer.error or 'no answer'}."
-        return Evidence(ROOM, "unknown", text, at=answer.fetched_at)
+        return Evidence(DATASET, "unknown", text, at=answer.fetched_at)
     rules = Robots.of_answer(answer.status_code, _body(store, path) if answer.exists else b"")
     state = "allowed" if rules.allows(user_agent, url) else "refused"
     rule = rules.deciding_rule(user_agent, url)
     if rule is None:
         why = "no rule applies" if answer.exists else f"there is none ({answer.status_code})"
         text = f"By the robots.txt of {answer.host}, fetching is {state}: {why}."
-        return Evidence(ROOM, state, text, at=answer.fetched_at, source=path)
+        return Evidence(DATASET, state, text, at=answer.fetched_at, source=path)
     return Evidence(
-        ROOM,
+        DATASET,
         state,
         f"The robots.txt of {answer.host} {'allows' if rule.allow else 'refuses'} it to "
         f"{user_agent.partition('/')[0]}: `{rule}` in line {rule.line}.",
@@ -123,14 +122,14 @@ def _policies(
     store: ObjectStore, batch: PartitionInfo, facts: DomainMetadata, *, url: str
 ) -> Iterator[Evidence]:
     if facts.ai_policy is None:
-        yield Evidence(ROOM, "unknown", "What the site states about AI use is not known.")
+        yield Evidence(DATASET, "unknown", "What the site states about AI use is not known.")
         return
     path = urlsplit(url).path or "/"
     for purpose in PURPOSES:
         found = decision_of(store, batch, facts, bot=EVERYBODY, purpose=purpose, path=path)
         raw = "; ".join(dict.fromkeys(one.statement.raw for one in found.findings))
         yield Evidence(
-            ROOM,
+            DATASET,
             found.verdict,
             f"For {purpose.replace('_', ' ')} by any crawler the site's statements say "
             f"{found.verdict}{f': {raw}' if raw else ''}.",
@@ -142,13 +141,10 @@ def _policies(
     if refused:
         more = f" and {len(refused) - _SHOWN_BOTS} more" if len(refused) > _SHOWN_BOTS else ""
         yield Evidence(
-            ROOM,
+            DATASET,
             "refused",
             f"robots.txt refuses the whole site to {', '.join(refused[:_SHOWN_BOTS])}{more}.",
             at=facts.collected_at,
             source=f"{domain_folder(batch, facts.registrable_domain)}/{ROBOTS_FILE}",
             details={"bots": ", ".join(refused)},
         )
-    if facts.usage is None:
-        text = "The survey was made before 0.2: of the statements it has robots.txt alone."
-        yield Evidence(ROOM, "unknown", text)

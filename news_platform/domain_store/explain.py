@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from news_platform.datasets.domain_store import ENTRIES, RECORDS
-from news_platform.datasets.domain_store import ROOT as ROOM
+from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.datasets.evidence import Evidence
 from news_platform.domain_store.layout import STORE_FILE, bucket_of, entries_path, records_path
 from news_platform.domain_store.lookup import DomainStore
@@ -48,17 +48,17 @@ def explain_page(store: ObjectStore, page: PageAddress) -> StoreAnswer:
 def explain_domain(store: ObjectStore, domain: str) -> Iterator[Evidence]:
     """Yield the records of a domain, and the byte ranges that hold them."""
     if not store.exists(STORE_FILE):
-        yield Evidence(ROOM, "absent", "The domain store is not built yet.")
+        yield Evidence(DATASET, "absent", "The domain store is not built yet.")
         return
     lookup = DomainStore(store)
     entry = lookup.entry(domain)
     if entry is None:
-        yield Evidence(ROOM, "absent", f"The domain store has no record of {domain}.")
+        yield Evidence(DATASET, "absent", f"The domain store has no record of {domain}.")
         return
     rows = lookup.catalog(bucket_of(entry.domain, lookup.buckets))
     facts = rows.filter(pl.col("domain") == entry.domain).row(0, named=True)
     yield Evidence(
-        ROOM,
+        DATASET,
         "stored",
         f"The domain store has {entry.count} records of {entry.domain}, from "
         f"{facts['first_seen']} to {facts['last_seen']}.",
@@ -66,7 +66,7 @@ def explain_domain(store: ObjectStore, domain: str) -> Iterator[Evidence]:
     )
     for part in entry.fragments[-_SHOWN:]:
         yield Evidence(
-            ROOM,
+            DATASET,
             "stored",
             f"{part.records} of them are {part.length} bytes of one data file.",
             source=f"{part.path}@{part.offset}+{part.length}",
@@ -95,7 +95,7 @@ def _record(store: ObjectStore, segment: Segment, row: dict[str, object]) -> Evi
     for file, offset, length in place.iter_rows():
         source = f"{segment.files[file].path}@{offset}+{length}"
     return Evidence(
-        ROOM,
+        DATASET,
         "stored",
         f"The domain store has the page of {row['day'] or 'an unknown day'}, "
         f"among the records of {row['domain']} in batch {batch}.",
@@ -114,6 +114,6 @@ def _nothing(store: ObjectStore, domain: str) -> Iterator[Evidence]:
     for one in explain_domain(store, domain):
         if one.is_known:
             text = f"{one.text.removesuffix('.')}, but not this page."
-            yield Evidence(ROOM, "absent", text, details=one.details)
+            yield Evidence(DATASET, "absent", text, details=one.details)
             return
         yield one

@@ -10,23 +10,16 @@ from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.storage.objects.store import ObjectStore
 
-ROOM = "near_duplicates"
 # Members of a cluster are searched for in this many days before and after the article.
 _DAYS_AROUND = 7
 _SHOWN = 10
-
-
-def _clusters(store: ObjectStore, days: Collection[str]) -> pl.DataFrame:
-    """Return the articles of these days with their clusters as they are now."""
-    # The only place that knows which dataset has them.
-    return read_clusters(store, sorted(days))
 
 
 def cluster_names(
     store: ObjectStore, days: Collection[str], hashes: Collection[str]
 ) -> Mapping[str, str]:
     """Return the cluster of each of these articles; those that were not compared are missing."""
-    rows = _clusters(store, days).filter(pl.col("url_hash").is_in(sorted(set(hashes))))
+    rows = read_clusters(store, days).filter(pl.col("url_hash").is_in(sorted(set(hashes))))
     return dict(rows.select("url_hash", "cluster_id").iter_rows())
 
 
@@ -34,18 +27,22 @@ def explain_clusters(
     store: ObjectStore, days: Collection[str], hashes: Collection[str]
 ) -> Iterator[Evidence]:
     """Yield the cluster that the article of these hashes and days is in, and its members."""
-    rows = _clusters(store, _around(days))
+    if not days:
+        return
+    rows = read_clusters(store, _around(days))
     is_mine = pl.col("url_hash").is_in(sorted(set(hashes)))
     mine = rows.filter(is_mine)
     if not mine.height:
-        yield Evidence(ROOM, "absent", "The article was not compared with others yet.")
+        yield Evidence(
+            NEAR_DUPLICATES.name, "absent", "The article was not compared with others yet."
+        )
         return
     names = sorted(set(mine["cluster_id"]))
     others = rows.filter(pl.col("cluster_id").is_in(names), ~is_mine).sort("seen_at", "uri")
     others = others.unique("url_hash", keep="first", maintain_order=True)
     details = {"cluster": ", ".join(names), "members": str(others.height + 1)}
     yield Evidence(
-        ROOM,
+        NEAR_DUPLICATES.name,
         "clustered" if others.height else "single",
         f"{others.height or 'No'} other article{'' if others.height < 2 else 's'} of the "
         f"{_DAYS_AROUND} days before and after it "
@@ -56,7 +53,7 @@ def explain_clusters(
     )
     for row in others.head(_SHOWN).iter_rows(named=True):
         yield Evidence(
-            ROOM,
+            NEAR_DUPLICATES.name,
             "duplicate",
             f"{row['uri']} has a near-identical text.",
             at=row["seen_at"],

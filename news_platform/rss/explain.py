@@ -1,20 +1,33 @@
-"""Explain what the ledger knows about an article: its feeds, states, text and robots rule."""
+"""Explain what the ledger knows about an article, a feed or a site, and what sheets show of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.datasets.article_sheets import ARTICLE_SHEETS
+from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.evidence import Evidence
+from news_platform.datasets.feeds import FEEDS
+from news_platform.rss.feed_admin import FeedFilter, list_feeds, read_history
+from news_platform.rss.feed_alarms import AlarmOptions
+from news_platform.rss.feed_why import explain_feed, rhythm_text
 from news_platform.rss.ledger.article_states import read_states
+from news_platform.rss.ledger.feed_rows import read_feed
 from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW, REVISIONS, ROBOTS
-from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.rss.sheets.monthly_books import FOLDER
+from news_platform.rss.sheets.outbox import SHEET_ROWS
+from news_platform.rss.sheets.workbook import DATASET, PARTITION, WORKBOOK_PATH
+from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.spellings import PageAddress
 from news_platform.web.robots import Robots
+from news_platform.web.urls import registrable_domain, url_host
 
-ROOM = "rss"
+_SHOWN = 20
 _STATES = {
     "pending": "The article waits to be fetched: is a worker running?",
     "processing": "A worker is fetching the article.",
@@ -28,21 +41,22 @@ _STATES = {
 def explain_article(engine: sa.Engine, store: ObjectStore, page: PageAddress) -> Iterator[Evidence]:
     """Yield what the ledger knows about a page, in the order in which it happened."""
     with read_transaction(engine) as connection:
-        rows = read_rows(connection, page)
+        rows = _article_rows(connection, page)
         for row in rows:
-            yield from _listed(connection, row)
+            yield from _feeds_of(connection, row)
             yield from _robots(row, _robots_body(connection, store, row.robots_file))
-            yield from _attempts(row)
-            yield from _states(row, read_states(connection, row.row_id))
+            yield from _steps(row)
+            for one in read_states(connection, row.row_id):
+                reason = f": {one.reason.rstrip('.')}" if one.reason else ""
+                yield _said(row, one.status, f"It became {one.status}{reason}.", one.at)
             yield _status(row)
             yield from _text(row)
-            yield from _revisions(connection, row)
-            yield from _duplicates(connection, row)
+            yield from _related(connection, row)
     if not rows:
-        yield Evidence(ROOM, "absent", "No feed or news sitemap has listed this address.")
+        yield Evidence(ARTICLES.name, "absent", "No feed or news sitemap has listed this address.")
 
 
-def read_rows(connection: sa.Connection, page: PageAddress) -> Sequence[sa.Row[Any]]:
+def _article_rows(connection: sa.Connection, page: PageAddress) -> Sequence[sa.Row[Any]]:
     """Return the rows of Raw that a page has under any of its spellings and aliases."""
     # ArticlesIndex also holds the aliases of an article, such as addresses that redirect to it.
     known = sa.select(ARTICLES_INDEX.c.row_id_raw).where(ARTICLES_INDEX.c.url_hash.in_(page.hashes))
@@ -51,24 +65,28 @@ def read_rows(connection: sa.Connection, page: PageAddress) -> Sequence[sa.Row[A
     return connection.execute(chosen.order_by(RAW.c.row_id)).all()
 
 
-def _listed(connection: sa.Connection, row: sa.Row[Any]) -> Iterator[Evidence]:
-    items = sa.select(FEED_ITEMS.c.feed_url, FEED_ITEMS.c.changed_at).where(
-        FEED_ITEMS.c.row_id == row.row_id
-    )
-    said = {feed: at for feed, at in connection.execute(items)}
-    for feed in filter(None, dict.fromkeys((row.feed_url, *row.sources_list, *said))):
+def _said(
+    row: sa.Row[Any],
+    state: str,
+    text: str,
+    at: datetime | None = None,
+    *,
+    source: str = "",
+    details: Mapping[str, str] | None = None,
+) -> Evidence:
+    place = source or f"ledger raw row_id={row.row_id}"
+    return Evidence(ARTICLES.name, state, text, at=at, source=place, details=details or {})
+
+
+def _feeds_of(connection: sa.Connection, row: sa.Row[Any]) -> Iterator[Evidence]:
+    """Yield the feeds that list an article, the first one first."""
+    items = sa.select(FEED_ITEMS.c.feed_url, FEED_ITEMS.c.changed_at)
+    seen = dict(connection.execute(items.where(FEED_ITEMS.c.row_id == row.row_id)).tuples())
+    for feed in filter(None, dict.fromkeys((row.feed_url, *row.sources_list, *seen))):
         is_first = feed == row.feed_url
-        yield Evidence(
-            ROOM,
-            "listed",
-            f"{feed} {'listed it first' if is_first else 'lists it, too'}.",
-            at=row.found_at if is_first else said.get(feed, row.last_seen_rss),
-            source=_place(row),
-            details={"feed": feed, "url": row.article_url},
-        )
-    if row.last_seen_rss is not None and row.last_seen_rss != row.found_at:
-        text = "A feed listed it last."
-        yield Evidence(ROOM, "listed", text, at=row.last_seen_rss, source=_place(row))
+        text = f"{feed} {'listed it first' if is_first else 'lists it, too'}."
+        at = row.found_at if is_first else seen.get(feed, row.last_seen_rss)
+        yield _said(row, "listed", text, at, details={"feed": feed, "url": row.article_url})
 
 
 def _robots_body(connection: sa.Connection, store: ObjectStore, file: str) -> bytes:
@@ -82,129 +100,194 @@ def _robots_body(connection: sa.Connection, store: ObjectStore, file: str) -> by
         return b""
 
 
-def _line_of(rule: str, body: bytes) -> int | None:
-    """Return the number of the first line of a robots.txt that states a rule."""
-    rules = (one for group in Robots.parse(body).groups for one in group.rules)
-    return next((one.line for one in rules if str(one) == rule), None)
-
-
 def _robots(row: sa.Row[Any], body: bytes) -> Iterator[Evidence]:
     if row.deferred_since is not None:
         text = "The article waited because the robots.txt of its site could not be read."
-        yield Evidence(ROOM, "deferred", text, at=row.deferred_since, source=_place(row))
+        yield _said(row, "deferred", text, row.deferred_since)
     if not row.robots_file:
-        if row.fetched_at is not None:
-            text = "Which robots rule let it be fetched was not recorded before 0.2."
-            yield Evidence(ROOM, "unknown", text, source=_place(row))
         return
-    is_refused = row.status == "skipped" and row.robots_rule.startswith("Disallow")
-    line = _line_of(row.robots_rule, body) if row.robots_rule else None
+    rules = (one for group in Robots.parse(body).groups for one in group.rules)
+    line = next((one.line for one in rules if str(one) == row.robots_rule), None)
     place = f" in line {line}" if line else ""
     rule = f"`{row.robots_rule}`{place}" if row.robots_rule else "no rule applies"
-    yield Evidence(
-        ROOM,
+    is_refused = row.status == "skipped" and row.robots_rule.startswith("Disallow")
+    yield _said(
+        row,
         "refused" if is_refused else "allowed",
         f"The robots.txt that the worker read {'refuses' if is_refused else 'allows'} it: {rule}.",
-        at=row.robots_at,
+        row.robots_at,
         source=f"{row.robots_file}:{line}" if line else row.robots_file,
         details={"rule": row.robots_rule, "line": str(line or "")},
     )
 
 
-def _attempts(row: sa.Row[Any]) -> Iterator[Evidence]:
-    """Yield the steps on the way to the present state, as far as the ledger keeps their times."""
+def _steps(row: sa.Row[Any]) -> Iterator[Evidence]:
     if row.attempt:
-        who = f" by {row.lock_owner}" if row.lock_owner else ""
         retries = f", {row.retries} of them after a failure" if row.retries else ""
-        times = "once" if row.attempt == 1 else f"{row.attempt} times"
-        text = f"A worker claimed it {times}{retries}{who}."
-        yield Evidence(ROOM, "claimed", text, at=row.lock_at, source=_place(row))
+        text = f"A worker claimed it (attempts: {row.attempt}{retries})."
+        yield _said(row, "claimed", text, row.lock_at)
     if row.fetched_at is not None:
         text = f"The page was fetched from {row.page_url or row.article_url_canon}."
-        yield Evidence(ROOM, "fetched", text, at=row.fetched_at, source=_place(row))
-
-
-def _states(row: sa.Row[Any], states: Sequence[sa.Row[Any]]) -> Iterator[Evidence]:
-    """Yield every state that the article had, oldest first."""
-    if not states or states[0].at > row.found_at:
-        text = "Its first states were not recorded before 0.2, or are too long ago."
-        yield Evidence(ROOM, "unknown", text, source=_place(row))
-    for one in states:
-        reason = f": {one.reason.rstrip('.')}" if one.reason else ""
-        yield Evidence(
-            ROOM,
-            one.status,
-            f"It became {one.status}{reason}.",
-            at=one.at,
-            source=f"ledger article_states id={one.id}",
-        )
+        yield _said(row, "fetched", text, row.fetched_at)
 
 
 def _status(row: sa.Row[Any]) -> Evidence:
     text = _STATES.get(row.status, f"The ledger has the article as {row.status}.")
-    reason = f" The last message: {row.error_msg.rstrip('.')}." if row.error_msg else ""
-    wait = f" It is tried again at {row.next_try_at:%Y-%m-%d %H:%M} UTC." if row.next_try_at else ""
+    if row.error_msg:
+        text += f" The last message: {row.error_msg.rstrip('.')}."
+    if row.next_try_at and row.status in ("pending", "error"):
+        text += f" It is tried again at {row.next_try_at:%Y-%m-%d %H:%M} UTC."
     moments = (row.stored_at, row.processed_at, row.fetched_at, row.lock_at, row.found_at)
-    return Evidence(
-        ROOM,
-        row.status,
-        text + reason + (wait if row.status in ("pending", "error") else ""),
-        at=next(moment for moment in moments if moment is not None),
-        source=_place(row),
-        details={"url": row.article_url_canon, "row_id": str(row.row_id)},
-    )
+    at = next(moment for moment in moments if moment is not None)
+    return _said(row, row.status, text, at, details={"url": row.article_url_canon})
 
 
 def _text(row: sa.Row[Any]) -> Iterator[Evidence]:
-    if not row.clean_text_len:
-        return
-    version = row.extractor_version or "not recorded before 0.2"
-    sure = f", confidence {row.confidence:.2f}" if row.confidence is not None else ""
-    wall = "; it says that it is not the whole article" if row.is_paywalled else ""
-    yield Evidence(
-        ROOM,
-        "extracted",
-        f"Its text has {row.word_count} words, language {row.language or 'unknown'}, from "
-        f"{row.text_source or 'page'}, by extractor {version}{sure}{wall}.",
-        at=row.reextracted_at or row.processed_at,
-        source=row.full_text_ref or _place(row),
-        details={"extractor_version": version, "title": row.title},
-    )
+    if row.clean_text_len:
+        sure = f", confidence {row.confidence:.2f}" if row.confidence is not None else ""
+        wall = "; it says that it is not the whole article" if row.is_paywalled else ""
+        yield _said(
+            row,
+            "extracted",
+            f"Its text has {row.word_count} words, language {row.language or 'unknown'}, from "
+            f"{row.text_source}, by extractor {row.extractor_version}{sure}{wall}.",
+            row.reextracted_at or row.processed_at,
+            source=row.full_text_ref,
+            details={"extractor_version": row.extractor_version, "title": row.title},
+        )
     if row.full_text_expired_at is not None:
         text = "The file of its full text is expired."
-        yield Evidence(ROOM, "expired", text, at=row.full_text_expired_at)
+        yield _said(row, "expired", text, row.full_text_expired_at)
 
 
-def _revisions(connection: sa.Connection, row: sa.Row[Any]) -> Iterator[Evidence]:
-    chosen = sa.select(REVISIONS).where(REVISIONS.c.row_id == row.row_id)
-    for one in connection.execute(chosen.order_by(REVISIONS.c.rev_n)):
-        yield Evidence(
-            ROOM,
-            "revised",
-            f"The publisher changed the text (revision {one.rev_n}).",
-            at=one.revised_at,
-            source=f"ledger article_revisions row_id={row.row_id} rev_n={one.rev_n}",
-        )
-
-
-def _duplicates(connection: sa.Connection, row: sa.Row[Any]) -> Iterator[Evidence]:
+def _related(connection: sa.Connection, row: sa.Row[Any]) -> Iterator[Evidence]:
+    """Yield revisions, aliases and articles with the same text."""
+    revisions = sa.select(REVISIONS).where(REVISIONS.c.row_id == row.row_id)
+    for one in connection.execute(revisions.order_by(REVISIONS.c.rev_n)):
+        text = f"The publisher changed the text (revision {one.rev_n})."
+        yield _said(row, "revised", text, one.revised_at)
     if row.aliases:
-        text = f"It has other addresses: {', '.join(row.aliases[:5])}."
-        yield Evidence(ROOM, "alias", text, source=_place(row))
-    if not row.text_hash:
-        return
-    same = sa.select(RAW.c.article_url_canon, RAW.c.status, RAW.c.row_id).where(
-        RAW.c.text_hash == row.text_hash, RAW.c.row_id != row.row_id
+        yield _said(row, "alias", f"It has other addresses: {', '.join(row.aliases[:5])}.")
+    same = sa.select(RAW.c.article_url_canon, RAW.c.status).where(
+        RAW.c.text_hash == row.text_hash, RAW.c.row_id != row.row_id, RAW.c.text_hash != ""
     )
-    for one in connection.execute(same.order_by(RAW.c.row_id).limit(10)):
+    for url, status in connection.execute(same.order_by(RAW.c.row_id).limit(_SHOWN)):
+        text = f"{url} has the same text ({status})."
+        yield _said(row, "duplicate", text, details={"url": url})
+
+
+def is_feed(engine: sa.Engine, canonical: str) -> bool:
+    """Return whether the ledger knows an address as a feed."""
+    return read_feed(engine, canonical) is not None
+
+
+def explain_known_feed(
+    engine: sa.Engine, canonical: str, *, alarms: AlarmOptions, now: datetime
+) -> Iterator[Evidence]:
+    """Yield the state of a feed, its last polls, and what became of its articles."""
+    row = read_feed(engine, canonical)
+    if row is None:
+        yield Evidence(FEEDS.name, "absent", "The ledger has no feed of this address.")
+        return
+    history = read_history(engine, canonical)
+    why = explain_feed(row, history, alarms=alarms, now=now)
+    place = f"ledger feeds {canonical}"
+    reasons = "; ".join(why.reasons)
+    text = f"The feed is {row.status}{f': {reasons}' if reasons else ''}. Next: {why.next_step}."
+    facts = {name: str(getattr(row, name)) for name in ("title", "origin", "verdict")}
+    details = {**facts, "rhythm": rhythm_text(row, now=now)}
+    at = row.last_crawled or row.checked_at
+    yield Evidence(FEEDS.name, row.status, text, at=at, source=place, details=details)
+    for poll in history.polls:
+        text = (
+            f"A poll ended with {poll.outcome.replace('_', ' ')}: {poll.items} items, "
+            f"{poll.new_items} new (HTTP {poll.status_code or 'no response'})."
+        )
+        source = f"ledger feed_polls id={poll.id}"
+        yield Evidence(FEEDS.name, "polled", text, at=poll.polled_at, source=source)
+    for status, count in history.articles.items():
+        text = f"{count} articles that it listed first are {status}."
+        yield Evidence(FEEDS.name, status, text, source=place)
+    for rule, count in history.robots.items():
+        yield Evidence(FEEDS.name, "refused", f"{count} of them are refused: {rule}.", source=place)
+
+
+def explain_site_feeds(engine: sa.Engine, domain: str) -> Iterator[Evidence]:
+    """Yield the feeds of a domain, and how many of its articles have each state."""
+    near = list_feeds(engine, FeedFilter(text=domain))
+    feeds = [row for row in near if registrable_domain(url_host(row.feed_url_canon)) == domain]
+    for row in feeds[:_SHOWN]:
         yield Evidence(
-            ROOM,
-            "duplicate",
-            f"{one.article_url_canon} has the same text ({one.status}).",
-            source=f"ledger raw row_id={one.row_id}",
-            details={"url": one.article_url_canon},
+            FEEDS.name,
+            row.status,
+            f"The feed {row.feed_url} is {row.status}.",
+            at=row.last_crawled or row.checked_at,
+            source=f"ledger feeds {row.feed_url_canon}",
+            details={"feed": row.feed_url_canon, "verdict": row.verdict},
+        )
+    counted = sa.select(RAW.c.status, sa.func.count(), sa.func.max(RAW.c.found_at))
+    chosen = counted.where(RAW.c.source == domain).group_by(RAW.c.status).order_by(RAW.c.status)
+    with read_transaction(engine) as connection:
+        rows = connection.execute(chosen).all()
+    for status, count, newest in rows:
+        text = f"{count} articles of the domain are {status}."
+        yield Evidence(ARTICLES.name, status, text, at=newest, source="ledger raw")
+    if not feeds and not rows:
+        yield Evidence(
+            FEEDS.name, "absent", f"The ledger has neither feeds nor articles of {domain}."
         )
 
 
-def _place(row: sa.Row[Any]) -> str:
-    return f"ledger raw row_id={row.row_id}"
+def explain_sheet_rows(
+    engine: sa.Engine, store: ObjectStore, page: PageAddress
+) -> Iterator[Evidence]:
+    """Yield the spreadsheets and workbooks that show an article."""
+    with read_transaction(engine) as connection:
+        for row in _article_rows(connection, page):
+            is_mine = sa.or_(
+                sa.and_(SHEET_ROWS.c.tab == "Raw", SHEET_ROWS.c.key == str(row.row_id)),
+                sa.and_(SHEET_ROWS.c.tab == "ArticlesIndex", SHEET_ROWS.c.key == row.url_hash),
+            )
+            for one in connection.execute(sa.select(SHEET_ROWS).where(is_mine)):
+                yield Evidence(
+                    ARTICLE_SHEETS.name,
+                    "shown" if one.seq > 0 else "pending",
+                    f"Tab {one.tab} of spreadsheet {one.book} "
+                    f"{'shows' if one.seq > 0 else 'is about to show'} the article.",
+                    source=f"ledger sheet_rows {one.book}/{one.tab}/{one.key}",
+                )
+            yield from _books(connection, store, row)
+
+
+def _books(connection: sa.Connection, store: ObjectStore, row: sa.Row[Any]) -> Iterator[Evidence]:
+    """Yield the workbooks under the root that show a row of Raw, each with its row there."""
+    for info in store.list(FOLDER):
+        name = info.path.rpartition("/")[2].removesuffix(".xlsx")
+        first, _, last = name.removeprefix("articles-").partition("-")
+        if first.isdecimal() and last.isdecimal() and int(first) <= row.row_id <= int(last):
+            yield _shown(connection, info, row, first=int(first))
+    marker = read_markers(store, DATASET).get(PARTITION)
+    if marker is None:
+        return
+    shown = read_report(store, marker).get("rows")
+    newest = sa.select(RAW.c.row_id).order_by(RAW.c.row_id.desc())
+    rows = shown.get("Raw", 0) if isinstance(shown, dict) else 0
+    oldest = connection.execute(newest.offset(max(rows - 1, 0)).limit(1)).scalar_one_or_none()
+    if rows and oldest is not None and row.row_id >= oldest:
+        yield _shown(connection, store.head(WORKBOOK_PATH), row, first=oldest)
+
+
+def _shown(
+    connection: sa.Connection, info: ObjectInfo, row: sa.Row[Any], *, first: int
+) -> Evidence:
+    before = sa.select(sa.func.count()).where(RAW.c.row_id >= first, RAW.c.row_id < row.row_id)
+    # The first row of a tab has the names of the columns.
+    number = connection.execute(before).scalar_one() + 2
+    return Evidence(
+        ARTICLE_SHEETS.name,
+        "shown",
+        f"Row {number} of tab Raw of the workbook shows the article.",
+        at=info.modified_at,
+        source=info.path,
+        details={"tab": "Raw", "row": str(number)},
+    )

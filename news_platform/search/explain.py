@@ -13,8 +13,6 @@ from news_platform.storage.commit.markers import Marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import wanted_inputs
 
-ROOM = "search"
-
 
 def explain_index(
     store: ObjectStore, cache: IndexCache, days: Collection[str], hashes: Collection[str]
@@ -47,7 +45,7 @@ def explain_known_indexes(
         reader = cache.reader(place_of(marker)) if marker is not None else None
         if marker is None or reader is None:
             text = f"{day} has no search index yet: run `news-platform search --build`."
-            yield Evidence(ROOM, "absent", text, details={"day": day})
+            yield Evidence(SEARCH_INDEX.name, "absent", text, details={"day": day})
             continue
         mine = AllOf((is_one_of, DayRange(day, day)))
         found = reader.search(mine, limit=1, newest_first=False)
@@ -60,7 +58,7 @@ def _indexed(marker: Marker, day: str, *, is_there: bool, is_stale: bool) -> Evi
     place = place_of(marker)
     late = "; the index is older than the day's articles" if is_stale else ""
     return Evidence(
-        ROOM,
+        SEARCH_INDEX.name,
         "indexed" if is_there else "missing",
         f"The search index of {place.key} {'has' if is_there else 'lacks'} the article of "
         f"{day}{late}.",

@@ -55,7 +55,7 @@ class AppState:
         # First the pages: what starts beside the server needs the processor, too.
         time.sleep(_WARM_UP_AFTER_SECONDS)
         # The parts of all features, which the first `explain` loads.
-        import news_platform.composition.explain_parts  # noqa: F401  # only for its effect
+        import news_platform.composition.explain  # noqa: F401  # only for its effect
 
         self.status.current()
 

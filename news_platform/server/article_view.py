@@ -9,12 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from news_platform.corpus.explain import stored_row
+from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES
 from news_platform.datasets.evidence import Evidence
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError
-from news_platform.near_duplicates.explain import ROOM as CLUSTERS
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.rss.explain import explain_article
 from news_platform.search.explain import IndexedDays, explain_known_indexes
@@ -164,11 +163,13 @@ def article_evidence(
     engine = state.ledger
     if engine is not None:
         yield from explain_article(engine, state.store, PageAddress.of(article.canonical_url))
-    yield from map(stored_row, rows)
+    for row in rows:
+        is_crawled = row["source"] == CRAWL_SOURCE
+        yield Evidence.of_row(CRAWL_ARTICLES if is_crawled else FEED_ARTICLES, row)
     if article.cluster is not None:
         text = f"{article.cluster.size - 1} other articles have a near-identical text."
         at, name = article.cluster.first_seen_at, article.cluster.cluster_id
-        yield Evidence(CLUSTERS, "clustered", text, at=at, details={"cluster": name})
+        yield Evidence(NEAR_DUPLICATES.name, "clustered", text, at=at, details={"cluster": name})
     cache = state.news.search_cache
     known = state.version.kept(
         "indexed days", lambda: IndexedDays.read(state.store, cache), *INDEX_MARKERS

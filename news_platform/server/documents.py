@@ -256,9 +256,9 @@ class PoliciesDocument(Document):
 
 
 class EvidenceDocument(Document):
-    """One thing that a room knows about a subject."""
+    """One thing that a dataset says about a subject."""
 
-    room: str
+    dataset: str
     state: str
     text: str
     at: datetime | None

@@ -198,13 +198,13 @@ def _outdated(
     return [book for book in books if book in outdated]
 
 
-def _iter_changes(connection: sa.Connection, *, since: int) -> Iterator[sa.Row[Any]]:
+def _iter_changes(connection: sa.Connection, *, since: int) -> Iterator[tuple[int, int]]:
     """Yield the row_id and change number of what changed about articles after a change."""
     for tab in ARTICLE_TABS:
         seq = tab.table.c.changed_seq
         chosen = sa.select(tab.table.c[tab.order or tab.key], seq).where(seq > since)
         # Streamed: before all books are written, every row of the ledger may be among them.
-        yield from connection.execute(chosen.execution_options(yield_per=10_000))
+        yield from connection.execute(chosen.execution_options(yield_per=10_000)).tuples()
 
 
 def _delete_others(

@@ -23,6 +23,7 @@ def upgrade() -> None:
         sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
         sa.Column("shown", sa.Text, nullable=False, server_default=""),
     )
+    op.create_index("sheet_rows_seq", "sheet_rows", ["seq", "book"])
     op.create_table(
         "sheet_intents",
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),

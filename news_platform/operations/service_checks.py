@@ -10,7 +10,7 @@ from news_platform.operations.diagnosis import Diagnosis, ok, skipped, warning, 
 from news_platform.operations.ledger_facts import open_ledger
 from news_platform.resources import Resources, sheets_access
 from news_platform.rss.feed_alarms import find_alarms
-from news_platform.rss.ledger.opening import require_articles
+from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url
 
 _SHOWN = 3

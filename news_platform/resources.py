@@ -125,7 +125,7 @@ class Ledger:
     def engine(self) -> sa.Engine:
         """Open the ledger, check that it belongs to the root, and bring its tables up to date."""
         # Only a process that opens a ledger pays for loading its tables.
-        from news_platform.rss.ledger.opening import require_articles
+        from news_platform.rss.ledger.status import require_articles
 
         store = self.data_root.store
         roots.require_claim(store)

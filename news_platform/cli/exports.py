@@ -21,8 +21,7 @@ from news_platform.near_duplicates.reading import scan_article_clusters
 from news_platform.resources import Resources
 from news_platform.rss.export import delta_since, export_days
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
-from news_platform.rss.exports.reposts import count_reposts
-from news_platform.rss.exports.selection import Order, Selection
+from news_platform.rss.exports.selection import Order, Selection, count_reposts
 from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import TextQuery, parse_query

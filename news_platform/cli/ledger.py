@@ -18,7 +18,7 @@ from news_platform.cli.options import (
 )
 from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.resources import Resources
-from news_platform.rss.ledger.opening import require_articles
+from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.commit.root import RootAccess, read_world
 from news_platform.storage.sql.engine import checked_url, ledger_url, open_engine, shown_url
 from news_platform.storage.sql.ledger_archive import LedgerManifest, read_manifest, unpacked

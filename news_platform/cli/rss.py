@@ -113,12 +113,12 @@ def sync(resources: Resources) -> Output:
 
 
 def _sync_text(done: "SyncReport") -> str:
-    rows, edits = done.appended + done.updated, done.edits.taken + done.edits.refused
+    rows, edits = done.appended + done.updated, done.edits_taken + done.edits_refused
     parts = []
     if rows:
         parts.append(f"wrote {_rows(rows)} ({done.appended} new, {done.updated} changed)")
     if edits:
-        parts.append(f"{done.edits.taken} edits taken, {done.edits.refused} refused")
+        parts.append(f"{done.edits_taken} edits taken, {done.edits_refused} refused")
     return f"{', '.join(parts) or 'nothing to write'}: {done.url}"
 
 

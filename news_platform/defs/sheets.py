@@ -115,15 +115,7 @@ def _sync_metadata(done: "SyncReport") -> dict[str, Any]:
         "dagster/uri": done.url,
         "sheet": dg.MetadataValue.url(done.url),
         "continued_from": done.continued_from,
-        "rows_added": done.appended,
-        "rows_updated": done.updated,
-        "rows_blanked": done.blanked,
-        "batches": done.batches,
-        "batches_in_doubt": done.doubts,
-        "quota_waits": done.quota_waits,
-        "doubled_keys": done.doubled_keys,
-        "edits_taken": done.edits.taken,
-        "edits_refused": done.edits.refused,
+        **done.counters,
     }
 
 

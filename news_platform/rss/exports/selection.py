@@ -6,7 +6,7 @@ articles there are, and an index gives the newest article without sorting the ot
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -16,7 +16,6 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES
-from news_platform.rss.exports.reposts import REPOSTS, with_reposts
 from news_platform.rss.ledger.tables import FEEDS, LINKS, RAW
 from news_platform.rss.text_query import TextQuery
 from news_platform.storage.sql.engine import read_transaction
@@ -40,6 +39,16 @@ IS_ARTICLE = (RAW.c.stored_at.is_not(None), RAW.c.status != "duplicate")
 NEWS_TIME = sa.func.coalesce(RAW.c.published_at, RAW.c.found_at)
 # Rows fetched at once: few enough for the largest texts, enough to hide the cost of a call.
 _ROWS_AT_ONCE = 200
+# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
+_CHUNK = 500
+
+REPOSTS = sa.Table(
+    "export_reposts",
+    sa.MetaData(),
+    sa.Column("url_hash", sa.Text, primary_key=True),
+    sa.Column("reposts", sa.Integer, nullable=False),
+    prefixes=["TEMPORARY"],
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,7 @@ def _iter_rows(
         chosen = chosen.limit(selection.limit)
     with (
         read_transaction(engine) as connection,
-        with_reposts(connection, selection.reposts),
+        _with_reposts(connection, selection.reposts),
         closing(connection.execute(chosen.execution_options(yield_per=_ROWS_AT_ONCE))) as rows,
     ):
         yield from rows if accepts is None else islice(filter(accepts, rows), selection.limit)
@@ -184,3 +193,42 @@ def _popularity(dialect: str, *, reposts: bool = False) -> sa.ColumnElement[int]
         return popularity
     counted = sa.select(REPOSTS.c.reposts).where(REPOSTS.c.url_hash == RAW.c.url_hash)
     return popularity + sa.func.coalesce(counted.correlate(RAW).scalar_subquery(), 0)
+
+
+def count_reposts(engine: sa.Engine, clusters: Mapping[str, str]) -> dict[str, int]:
+    """Return how many other sources carry a near-identical text, by URL hash, where any does.
+
+    `clusters` maps URL hashes to the clusters of near-duplicate detection. A copy on the article's
+    own site is not a repost.
+    """
+    sources = _sources(engine, list(clusters))
+    by_cluster: dict[str, set[str]] = {}
+    for url_hash, source in sources.items():
+        by_cluster.setdefault(clusters[url_hash], set()).add(source)
+    counts = {key: len(by_cluster[clusters[key]]) - 1 for key in sources}
+    return {key: count for key, count in counts.items() if count > 0}
+
+
+def _sources(engine: sa.Engine, hashes: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    with read_transaction(engine) as connection:
+        for start in range(0, len(hashes), _CHUNK):
+            part = hashes[start : start + _CHUNK]
+            chosen = sa.select(RAW.c.url_hash, RAW.c.source).where(RAW.c.url_hash.in_(part))
+            found.update((key, source) for key, source in connection.execute(chosen))
+    return found
+
+
+@contextmanager
+def _with_reposts(connection: sa.Connection, reposts: Mapping[str, int]) -> Iterator[None]:
+    """Provide the counts as a temporary table of this connection, for sorting in SQL."""
+    if not reposts:
+        yield
+        return
+    REPOSTS.create(connection)
+    try:
+        rows = [{"url_hash": key, "reposts": count} for key, count in reposts.items()]
+        connection.execute(sa.insert(REPOSTS), rows)
+        yield
+    finally:
+        REPOSTS.drop(connection)

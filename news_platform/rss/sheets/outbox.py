@@ -31,6 +31,8 @@ SHEET_ROWS = sa.Table(
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("shown", sa.Text, nullable=False, server_default=""),
+    # Finds the rows that are gone, before every batch.
+    sa.Index("sheet_rows_seq", "seq", "book"),
 )
 # Batches that are `sending` or `done`; `rows` has the rows of one that is sending, as JSON.
 SHEET_INTENTS = sa.Table(

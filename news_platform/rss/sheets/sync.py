@@ -6,12 +6,11 @@ outbox as intents, and sends them. If the outcome of a call is unknown, it reads
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import Conflict
 from news_platform.rss.ledger.transactions import note_metrics, write_config, write_transaction
 from news_platform.rss.sheets import outbox
@@ -28,7 +27,7 @@ from news_platform.rss.sheets.books import (
     read_books,
     read_known_tabs,
 )
-from news_platform.rss.sheets.edits import Discover, EditReport, InvalidRow, apply_edits
+from news_platform.rss.sheets.edits import Discover, InvalidRow, apply_edits
 from news_platform.rss.sheets.google import Spreadsheet, open_by_id, open_spreadsheet, open_titled
 from news_platform.rss.sheets.layout import (
     LocatedTab,
@@ -47,18 +46,24 @@ class SyncReport:
     """What one sync did."""
 
     url: str
+    # The address of the spreadsheet that was full, if this one continues it since now.
+    continued_from: str = ""
     appended: int = 0
     updated: int = 0
-    # Rows that were taken down.
-    blanked: int = 0
+    # Rows that were blanked.
+    taken_down: int = 0
     batches: int = 0
     # Calls whose outcome was unknown at first.
     doubts: int = 0
     quota_waits: int = 0
     doubled_keys: int = 0
-    # The address of the spreadsheet that was full, if this one continues it since now.
-    continued_from: str = ""
-    edits: EditReport = field(default_factory=EditReport)
+    edits_taken: int = 0
+    edits_refused: int = 0
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Return the counters by their names in Diagnostics and in the run's metadata."""
+        return {name: found for name, found in asdict(self).items() if isinstance(found, int)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +204,9 @@ def _read_back(
     feeds = view.tabs[FEEDS_TAB.name]
     [cells] = spreadsheet.fetch_values([feeds.range])
     rows = [feeds.row(row) for row in cells[1:]]
-    report.edits = apply_edits(writer.engine, spreadsheet.id, rows, discover)
-    _answer(spreadsheet, feeds, report.edits.invalid)
+    edits = apply_edits(writer.engine, spreadsheet.id, rows, discover)
+    report.edits_taken, report.edits_refused = edits.taken, edits.refused
+    _answer(spreadsheet, feeds, edits.invalid)
 
 
 def _fill(writer: SheetWriter, spreadsheet: Spreadsheet, report: SyncReport) -> bool:
@@ -290,24 +296,13 @@ def _mark_done(writer: SheetWriter, intent: Intent, report: SyncReport) -> None:
     # Otherwise the counters of each sync would give the next one something to count.
     rows = [row for row in intent.rows if row.seq != outbox.GONE and not row.is_own_counter]
     new = sum(row.is_new for row in rows)
-    report.blanked += gone
+    report.taken_down += gone
     report.appended += new
     report.updated += len(rows) - new
 
 
 def _write_metrics(writer: SheetWriter, report: SyncReport) -> None:
     """Write the counters to Diagnostics if the sync did anything."""
-    metrics = {
-        "appended": report.appended,
-        "updated": report.updated,
-        "batches": report.batches,
-        "doubts": report.doubts,
-        "quota_waits": report.quota_waits,
-        "edits_taken": report.edits.taken,
-        "edits_refused": report.edits.refused,
-        "doubled_keys": report.doubled_keys,
-        TAKEN_DOWN: report.blanked,
-    }
-    if any(count for name, count in metrics.items() if name != "batches"):
+    if any(count for name, count in report.counters.items() if name != "batches"):
         with write_transaction(writer.engine) as change:
-            note_metrics(change, outbox.STAGE, metrics, now=writer.clock())
+            note_metrics(change, outbox.STAGE, report.counters, now=writer.clock())

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.exports.reposts import count_reposts
-from news_platform.rss.exports.selection import Selection, iter_articles, iter_stored_values
+from news_platform.rss.exports.selection import (
+    Selection,
+    count_reposts,
+    iter_articles,
+    iter_stored_values,
+)
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.text_query import parse_query
 from news_platform.storage.sql.engine import read_transaction

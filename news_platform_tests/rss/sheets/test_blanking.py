@@ -46,13 +46,13 @@ def test_taken_down_rows_are_blanked_and_named(
     )
     assert url in _shown(harness) and harness.is_behind()
     report = harness.sync()
-    assert report.blanked == 3
+    assert report.taken_down == 3
     assert url not in _shown(harness) and FEED not in _shown(harness)
     assert "stays.example" in _shown(harness)
     assert differences(harness.engine, harness.book) == {}
     # The feed in the blanked row is not taken for one that an admin added.
     again = harness.sync()
-    assert again.blanked == 0 and again.edits.taken == 0
+    assert again.taken_down == again.edits_taken == 0
 
 
 def test_a_row_that_waits_to_be_sent_is_not_sent(
@@ -97,7 +97,7 @@ def test_rows_of_a_full_spreadsheet_are_blanked_too(
     )
     assert harness.is_behind()
     report = harness.sync()
-    assert report.blanked == 2 and report.url.endswith(current.id)
+    assert report.taken_down == 2 and report.url.endswith(current.id)
     for tab in ("Raw", "ArticlesIndex"):
         assert url not in {row["article_url_canon"] for row in tab_rows(full.titled(tab))}
     assert not harness.is_behind()

@@ -23,7 +23,7 @@ from news_platform.errors import FetchError, NewsPlatformError, StorageError
 from news_platform.operations.ledger_facts import open_ledger
 from news_platform.resources import Resources, alarm_options, sheets_access
 from news_platform.rss.feed_alarms import find_alarms
-from news_platform.rss.ledger.status import (require_articles)
+from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.commit.collected import followed_days
 from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url

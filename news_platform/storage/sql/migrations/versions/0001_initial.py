@@ -344,6 +344,7 @@ def _create_sheet_tables() -> None:
         sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
         *_text("shown"),
     )
+    op.create_index("sheet_rows_seq", "sheet_rows", ["seq", "book"])
     op.create_table("sheet_intents", _serial("id"), *_given("book", "token", "state", "rows"))
     op.create_table(
         "sheet_writers", _key("name"), *_given("owner"), *_moment("until", nullable=False)

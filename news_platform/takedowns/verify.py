@@ -39,6 +39,9 @@ _PIECE_BYTES = 1 << 20
 _SQLITE, _ZSTD, _PARQUET, _ZIP = b"SQLite format 3\0", b"\x28\xb5\x2f\xfd", b"PAR1", b"PK\x03\x04"
 # The ledger and the files beside it, which only SQLite or another process may open.
 _LEDGER_FILE = re.compile(r"\.sqlite(-shm|-wal|-journal)?$")
+_CELL_PLACE = re.compile(r'r="([A-Z]+)([0-9]+)"')
+# The columns of a workbook that name a row. A cell without a header is judged strictly.
+_ROW_CELLS = ("", "article_url", "article_url_canon", "feed_url_canon")
 _ROW_ROLES = (Role.url, Role.url_hash, Role.domain, Role.host)
 _FOREIGN_ROLES = (Role.html, Role.text, Role.links, Role.title, Role.people)
 Content = Literal["mentions", "documents", "strict", "index"]
@@ -312,23 +315,29 @@ def _texts(column: pl.Series) -> pl.Series:
 
 
 def _read_workbook(path: str, body: bytes, report: VerificationReport) -> None:
-    """Read a workbook: a cell that is an address is a row's, one that contains it mentions it."""
+    """Read a workbook: the cells that name a row are its own, all others mention pages."""
     with zipfile.ZipFile(io.BytesIO(body)) as archive:
         for name in archive.namelist():
             content = archive.read(name)
             report.bytes_inflated += len(content)
-            cells = [_cell_text(cell) for cell in content.split(b"<t")[1:]]
-            named = name_pages(cells, report.takedowns)
-            for cell in (cell for cell, is_named in zip(cells, named, strict=True) if is_named):
-                if cell.startswith("http") and report.target.covers(Role.url, cell):
-                    report.find(f"{path} {name}", f"cell {cell!r}")
-                else:
-                    report.mentioned[path] += 1
+            cells = list(_iter_cells(content.decode("utf-8", "replace")))
+            for cell in (cell for header, cell in cells if header in _ROW_CELLS):
+                report.check_value(f"{path} {name}", Role.url, cell, name="cell")
+            others = (cell for header, cell in cells if header not in _ROW_CELLS)
+            report.check_texts(path, others, is_foreign=True)
 
 
-def _cell_text(cell: bytes) -> str:
-    text = cell.partition(b">")[2].partition(b"</t>")[0].decode("utf-8", "replace")
-    return text.replace("&amp;", "&")
+def _iter_cells(sheet: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a sheet, each with the header of its column; empty without one."""
+    headers: dict[str, str] = {}
+    for cell in sheet.split("<c ")[1:]:
+        place = _CELL_PLACE.match(cell)
+        column, row = place.groups() if place else ("", "")
+        text = cell.partition("<t")[2].partition(">")[2].partition("</t>")[0]
+        if row == "1":
+            headers[column] = text
+        elif text:
+            yield headers.get(column, ""), text.replace("&amp;", "&")
 
 
 def verify_tables(

@@ -35,10 +35,11 @@ def _line(uri: str, text: str = "") -> bytes:
     return json.dumps({"domain": domain, "uri": uri, "tree": text}, separators=(",", ":")).encode()
 
 
-def _xlsx(cell: str) -> bytes:
-    file = io.BytesIO()
+def _xlsx(header: str, cell: str) -> bytes:
+    file, texts = io.BytesIO(), {"A1": header, "A2": cell}
+    cells = (f'<c r="{at}" t="inlineStr"><is><t>{one}</t></is></c>' for at, one in texts.items())
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/worksheets/sheet1.xml", f'<c t="inlineStr"><is><t>{cell}</t></is></c>')
+        archive.writestr("xl/worksheets/sheet1.xml", "".join(cells))
     return file.getvalue()
 
 
@@ -55,7 +56,7 @@ STORED = {
     "snapshots/institution=x/a.json": json.dumps(
         {"data": {"metadata": {"sourceURL": URL}}}
     ).encode(),
-    "article_sheets/articles.xlsx": _xlsx(URL),
+    "article_sheets/articles.xlsx": _xlsx("article_url", URL),
     "quarantine/research/x.jsonl": json.dumps({"url": URL}).encode() + b"\n",
     "markers/x/all@1.json": json.dumps({"slowest": [[URL, 1]]}).replace("/", "\\/").encode(),
     "logs/run.log": f"cannot read {URL}.".encode(),
@@ -70,7 +71,7 @@ MENTIONED = {
     "articles/full_text/ab/cd.txt.gz": gzip.compress(LINK.encode()),
     "raw/country=de/category=news/date=2025-11-01/raw_0001.json": json.dumps({"url": URL}).encode(),
     f"{PROD}/o.example/sitemap.xml": f"<loc>{URL}</loc>".encode(),
-    "article_sheets/articles.xlsx": _xlsx(f'["{URL}", "x"]'),
+    "article_sheets/articles.xlsx": _xlsx("feed_url", URL),
     "takedowns/requests/1.json": json.dumps({"values": [URL]}).encode(),
 }
 

@@ -40,6 +40,10 @@ class Target(Protocol):
     The roles of a dataset's columns tell which of them to compare.
     """
 
+    @property
+    def domains(self) -> Collection[str]:
+        """Return the registrable domains of everything that is meant."""
+
     def likely(self, dataset: Dataset) -> pl.Expr:
         """Return a cheap expression that is true for every row to find and few others."""
 

@@ -67,6 +67,11 @@ class TakedownTarget:
 
     takedowns: Takedowns
 
+    @property
+    def domains(self) -> frozenset[str]:
+        """Return the registrable domains of everything that is covered."""
+        return self.takedowns.registrable_domains
+
     def likely(self, dataset: Dataset) -> pl.Expr:
         """Return a cheap expression that is true for every row to find and few others."""
         return reduce(or_, map(self._likely, dataset.all_columns), pl.lit(False))

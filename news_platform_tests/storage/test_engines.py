@@ -30,6 +30,10 @@ class OneUrl:
     def __init__(self, column: str, url: str) -> None:
         self.column, self.url = column, url
 
+    @property
+    def domains(self) -> list[str]:
+        return []
+
     def likely(self, dataset: Dataset) -> pl.Expr:
         return pl.col(self.column) == self.url
 

@@ -6,6 +6,7 @@ an older generation gets an error that names the missing file and starts over at
 """
 
 import io
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,6 +47,7 @@ from news_platform.domain_store.layout import (
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.rewriting import rewrite_run
+from news_platform.domain_store.staging.engine import touched_buckets
 from news_platform.domain_store.staging.stage import built_ranges
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.engines import RemovedRows, Target
@@ -70,34 +72,34 @@ class StoreEngine:
 
     def scan(self, units: Collection[str] | None = None) -> pl.LazyFrame:
         """Return the facts of the records of some ranges, or of all."""
-        tables = self._by_bucket("records")
         wanted = self._ranges() if units is None else units
         buckets = (bucket for key in wanted for bucket in self._buckets(key))
-        paths = [path for bucket in buckets for path in tables.get(bucket, ())]
-        return scan_table(self.store, paths, RECORDS)
+        tables = [path for bucket in buckets for path in self._files("records", bucket)]
+        return scan_table(self.store, tables, RECORDS)
 
     def find(self, target: Target) -> Mapping[str, int]:
         """Return the records that are meant, by range, in any generation that is stored.
 
         A range with data that no table describes, from a build that died, counts with 0 records.
         """
-        tables, files = self._by_bucket("records"), self._by_bucket("data")
-        found: dict[str, int] = {}
-        for key in self._ranges():
-            buckets = self._buckets(key)
-            paths = [path for bucket in buckets for path in tables.get(bucket, ())]
-            rows = _covered(self.store, paths, target).height
-            if rows or any(_has_undescribed(files.get(one), tables.get(one)) for one in buckets):
-                found[key] = rows
+        touched = touched_buckets(self.store, target)
+        found: Counter[str] = Counter()
+        for key in self._ranges() if touched else ():
+            for bucket in (one for one in self._buckets(key) if one in touched):
+                tables = self._files("records", bucket)
+                rows = _covered(self.store, tables, target).height
+                if rows or _has_undescribed(self._files("data", bucket), tables):
+                    found[key] += rows
         return found
 
     def remove_rows(self, unit: str, target: Target) -> RemovedRows:
         """Write the next generation of the buckets that hold such records."""
-        tables, files = self._by_bucket("records"), self._by_bucket("data")
+        touched = touched_buckets(self.store, target)
         done = RemovedRows()
-        for bucket in self._buckets(unit):
-            rows = _covered(self.store, tables.get(bucket, []), target).height
-            if rows or _has_undescribed(files.get(bucket), tables.get(bucket)):
+        for bucket in (one for one in self._buckets(unit) if one in touched):
+            tables = self._files("records", bucket)
+            rows = _covered(self.store, tables, target).height
+            if rows or _has_undescribed(self._files("data", bucket), tables):
                 done += clean_bucket(self, bucket, target)
         return done
 
@@ -114,17 +116,14 @@ class StoreEngine:
     def _buckets(self, key: str) -> range:
         return range_buckets(key, read_bucket_count(self.store))
 
-    def _by_bucket(self, kind: str) -> Mapping[int, list[str]]:
-        found: dict[int, list[str]] = {}
-        for info in self.store.list(f"{STORE}/{kind}"):
-            found.setdefault(int(info.path.split("/")[2]), []).append(info.path)
-        return found
+    def _files(self, kind: str, bucket: int) -> list[str]:
+        return [info.path for info in self.store.list(f"{STORE}/{kind}/{bucket}")]
 
 
-def _has_undescribed(files: Sequence[str] | None, tables: Sequence[str] | None) -> bool:
+def _has_undescribed(files: Sequence[str], tables: Sequence[str]) -> bool:
     """Return whether a data file lacks the table of its records, because its build died."""
-    described = {PurePosixPath(path).stem for path in tables or ()}
-    return any(PurePosixPath(path).name.split("-")[1] not in described for path in files or ())
+    described = {PurePosixPath(path).stem for path in tables}
+    return any(PurePosixPath(path).name.split("-")[1] not in described for path in files)
 
 
 def _covered(store: ObjectStore, tables: Sequence[str], target: Target) -> pl.DataFrame:

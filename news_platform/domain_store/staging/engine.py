@@ -19,7 +19,13 @@ from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_store.commit import read_bucket_count
-from news_platform.domain_store.layout import STORE_FILE, facts_path, staged_folder, staged_path
+from news_platform.domain_store.layout import (
+    STORE_FILE,
+    bucket_of,
+    facts_path,
+    staged_folder,
+    staged_path,
+)
 from news_platform.domain_store.rewriting import rewrite_run
 from news_platform.domain_store.staging.stage import REVISIONS, Staged, read_staged
 from news_platform.errors import Conflict
@@ -51,20 +57,20 @@ class StagedEngine:
     def find(self, target: Target) -> Mapping[str, int]:
         """Return the records that are meant, by batch; files of interrupted runs count, too."""
         found: Counter[str] = Counter()
-        infos = list(self.store.list(STAGED))
-        for info in infos:
-            if info.path.endswith(_FACTS):
-                found[_batch(info)] += covered_records(self.store, [info.path], target)
-        for info in _undescribed(infos):
-            found[_batch(info)] += self._covers(info, target)
+        for bucket in touched_buckets(self.store, target):
+            infos = list(self.store.list(f"{STAGED}/{bucket}"))
+            for info in infos:
+                if info.path.endswith(_FACTS):
+                    found[_batch(info)] += covered_records(self.store, [info.path], target)
+            for info in _undescribed(infos):
+                found[_batch(info)] += self._covers(info, target)
         return +found
 
     def remove_rows(self, unit: str, target: Target) -> RemovedRows:
         """Write the touched buckets of a batch again, and delete its other files with records."""
         done = RemovedRows()
-        buckets = read_bucket_count(self.store) if self.store.exists(STORE_FILE) else 0
-        for bucket in range(buckets):
-            staged = read_staged(self.store, buckets)
+        for bucket in touched_buckets(self.store, target):
+            staged = read_staged(self.store, read_bucket_count(self.store))
             if unit in staged.markers and not staged.is_expired(unit):
                 done += clean_cell(self.store, staged, unit, bucket, target)
             done += self._delete_others(unit, bucket, target)
@@ -91,6 +97,14 @@ class StagedEngine:
                 gone += [info.path.removesuffix(_FACTS) + _DATA, info.path]
         self.store.delete(gone)
         return RemovedRows(0, sum(info.size_bytes for info in infos if info.path in gone))
+
+
+def touched_buckets(store: ObjectStore, target: Target) -> list[int]:
+    """Return the buckets of the domains that are meant; none before there is a store."""
+    if not store.exists(STORE_FILE):
+        return []
+    buckets = read_bucket_count(store)
+    return sorted({bucket_of(domain, buckets) for domain in target.domains})
 
 
 def _batch(info: ObjectInfo) -> str:

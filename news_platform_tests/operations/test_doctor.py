@@ -106,11 +106,12 @@ def test_a_ledger_that_is_old_lost_or_damaged_is_wrong(site: Site) -> None:
     file.unlink()
     assert _findings(site)["ledger"].state is Health.SKIPPED
     engine = open_engine(f"sqlite:///{file}")
+    migrate(engine)
     with engine.begin() as connection:
-        upgrade(connection, "0005")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'other'")
     engine.dispose()
     found = _findings(site)["ledger"]
-    assert (found.state, "expected '0008'" in found.meaning) == (Health.WRONG, True)
+    assert (found.state, "expected 'initial'" in found.meaning) == (Health.WRONG, True)
 
 
 def test_silent_feeds_are_a_warning(site: Site) -> None:

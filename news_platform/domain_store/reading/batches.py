@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 
 import polars as pl
 
@@ -20,6 +19,7 @@ from news_platform.domain_store.reading.fragments import (
     parse_row,
 )
 from news_platform.errors import StorageError
+from news_platform.storage.chunks import chunked
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform.takedowns.obeying import has_removed
@@ -92,7 +92,7 @@ def iter_warc_frames(
     """
     found: Counter[str] = Counter()
     chosen = (row for row in iter_batch_rows(store, batch) if row.get("filename") in warcs)
-    while rows := list(islice(chosen, _FRAME_ROWS)):
+    for rows in chunked(chosen, _FRAME_ROWS):
         found.update(str(row["filename"]) for row in rows)
         yield _frame(rows)
     for warc, expected in warcs.items():

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import RAW
+from news_platform.storage.chunks import chunked
 from news_platform.storage.sql.engine import read_transaction
-
-# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
-_CHUNK = 500
 
 REPOSTS = sa.Table(
     "export_reposts",
@@ -36,8 +34,7 @@ def count_reposts(engine: sa.Engine, clusters: Mapping[str, str]) -> dict[str, i
 def _sources(engine: sa.Engine, hashes: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     with read_transaction(engine) as connection:
-        for start in range(0, len(hashes), _CHUNK):
-            part = hashes[start : start + _CHUNK]
+        for part in chunked(hashes):
             chosen = sa.select(RAW.c.url_hash, RAW.c.source).where(RAW.c.url_hash.in_(part))
             found.update((key, source) for key, source in connection.execute(chosen))
     return found

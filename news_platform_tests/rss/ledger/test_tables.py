@@ -30,21 +30,6 @@ def test_the_migrations_create_every_table_and_column(ledger: sa.Engine) -> None
     assert differences == []
 
 
-def test_rows_of_the_previous_version_follow_the_new_rules(ledger: sa.Engine) -> None:
-    _migrate_to(ledger, "0005")
-    with ledger.begin() as connection:
-        connection.execute(sa.text(_OLD_FEED))
-        connection.execute(sa.text(_OLD_ARTICLE), {"now": NOW.replace(tzinfo=None)})
-    _migrate_to(ledger, "0006")
-    with ledger.begin() as connection:
-        verdict = connection.execute(sa.text("SELECT verdict FROM feeds")).scalar_one()
-        reference, source = connection.execute(
-            sa.text("SELECT full_text_ref, text_source FROM raw")
-        ).one()
-    assert (verdict, source) == ("unreachable", "page")
-    assert reference == "articles/full_text/ab/abcd.txt.gz"
-
-
 _OLD_FEED = (
     "INSERT INTO feeds (feed_url, feed_url_canon, status, notes, changed_seq) VALUES "
     "('https://a.example/rss', 'https://a.example/rss', 'rejected', "
@@ -57,11 +42,3 @@ _OLD_ARTICLE = (
 )
 
 
-def _migrate_to(engine: sa.Engine, revision: str) -> None:
-    config = Config()
-    config.set_main_option("script_location", migrations.__path__[0])
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        current = MigrationContext.configure(connection).get_current_revision() or ""
-        step = command.upgrade if current < revision else command.downgrade
-        step(config, revision)

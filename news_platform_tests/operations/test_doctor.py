@@ -23,7 +23,7 @@ from news_platform.operations.diagnosis import Diagnosis, Health, age_text
 from news_platform.operations.doctor import examine
 from news_platform.operations.machine_checks import _room, check_listeners
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.storage.sql.engine import open_engine, upgrade
+from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform_tests.emulators.redis import redis_server
 from news_platform_tests.operations.conftest import Site
 

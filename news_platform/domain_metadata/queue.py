@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from news_platform.datasets.dataset import Role
 from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.storage.chunks import chunked
 from news_platform.storage.sql.engine import ScrubbedText, read_transaction
 from news_platform.storage.sql.leases import (
     LeaseTable,
@@ -32,9 +33,6 @@ from news_platform.storage.sql.leases import (
     renew,
     upsert,
 )
-
-# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
-_IDS_PER_QUERY = 500
 
 # The migration 0001_domain_queue creates both tables. `attempt` counts all claims of a message and
 # is its fencing token; `tries` counts the claims of the current run and limits its retries.
@@ -292,9 +290,9 @@ class DomainQueue:
     def messages_by_id(self, ids: Sequence[int]) -> list[DomainQueueMessage]:
         """Return the messages with these ids, in the order they were accepted."""
         found: list[DomainQueueMessage] = []
-        for start in range(0, len(ids), _IDS_PER_QUERY):
-            part = QUEUE.c.id.in_(ids[start : start + _IDS_PER_QUERY])
-            found += self._parsed(sa.select(QUEUE.c.message).where(part).order_by(QUEUE.c.id))
+        for part in chunked(ids):
+            chosen = sa.select(QUEUE.c.message).where(QUEUE.c.id.in_(part))
+            found += self._parsed(chosen.order_by(QUEUE.c.id))
         return found
 
     def accepted_paths(self) -> frozenset[str]:

@@ -9,7 +9,6 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 
 import tantivy
@@ -27,6 +26,7 @@ from news_platform.search.query import (
     Phrase,
 )
 from news_platform.search.words import analyzer, fold
+from news_platform.storage.chunks import chunked
 
 INDEX_VERSION = versions.SEARCH_INDEX
 """Part of an index's inputs: raise it whenever fields or words change."""
@@ -105,7 +105,7 @@ def build_index(folder: Path, articles: Iterable[SearchableArticle]) -> int:
     count = 0
     # The library's thread takes documents from a queue: filled at once, it does not wait for each.
     documents = map(_document, articles)
-    while batch := list(islice(documents, _BATCH)):
+    for batch in chunked(documents, _BATCH):
         for document in batch:
             writer.add_document(document)
         count += len(batch)

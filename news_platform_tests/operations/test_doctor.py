@@ -102,6 +102,7 @@ def test_a_ledger_of_another_version_or_damaged_is_wrong(site: Site) -> None:
     assert _findings(site)["ledger"].state is Health.SKIPPED
     file.write_bytes(whole)
     engine = open_engine(f"sqlite:///{file}")
+    migrate(engine)
     with engine.begin() as connection:
         connection.execute(sa.text("update alembic_version set version_num = 'another'"))
     engine.dispose()

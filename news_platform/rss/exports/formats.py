@@ -22,6 +22,7 @@ from news_platform.rss.exports.selection import (
     iter_articles,
     iter_stored_values,
 )
+from news_platform.storage.chunks import chunked
 
 TextFormat = Literal["csv", "jsonl", "json", "jsonfeed", "rss"]
 
@@ -265,7 +266,7 @@ def write_parquet(path: Path, engine: sa.Engine, selection: Selection) -> int:
 
     count = 0
     with pq.ParquetWriter(path, pl.DataFrame(schema=SCHEMA).to_arrow().schema) as writer:
-        for rows in _batches(iter_articles(engine, selection)):
+        for rows in chunked(iter_articles(engine, selection), _ROW_GROUP):
             columns = dict(zip(SCHEMA, (_values(c) for c in zip(*rows, strict=True)), strict=True))
             writer.write_table(pl.DataFrame(columns, schema=SCHEMA).to_arrow())
             count += len(rows)
@@ -274,14 +275,3 @@ def write_parquet(path: Path, engine: sa.Engine, selection: Selection) -> int:
 
 def _values(column: Iterable[Any]) -> list[Any]:
     return [list(value) if isinstance(value, tuple) else value for value in column]
-
-
-def _batches(rows: Iterator[sa.Row[Any]]) -> Iterator[list[sa.Row[Any]]]:
-    batch: list[sa.Row[Any]] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _ROW_GROUP:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -18,14 +18,13 @@ from news_platform.rss.ledger import feed_items
 from news_platform.rss.ledger.article_states import note_states
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.storage.chunks import chunked
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.urls import registrable_domain, url_host
 
 # Why a row was skipped that the limit of a poll left out; a later poll takes it if it still can.
 LIMIT = "limit"
 _AGAIN = "a feed lists it again"
-# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
-_CHUNK = 500
 _SEEN_COLUMNS = (
     RAW.c.row_id,
     RAW.c.title,
@@ -122,9 +121,9 @@ def _age(entry: FeedEntry) -> float:
 def _known_rows(connection: sa.Connection, hashes: Sequence[str]) -> dict[str, int]:
     """Return the Raw row_id of every URL hash that is in ArticlesIndex."""
     known: dict[str, int] = {}
-    for start in range(0, len(hashes), _CHUNK):
+    for part in chunked(hashes):
         chosen = sa.select(ARTICLES_INDEX.c.url_hash, ARTICLES_INDEX.c.row_id_raw).where(
-            ARTICLES_INDEX.c.url_hash.in_(hashes[start : start + _CHUNK])
+            ARTICLES_INDEX.c.url_hash.in_(part)
         )
         known.update((key, row_id) for key, row_id in connection.execute(chosen))
     return known
@@ -168,9 +167,9 @@ def _insert(
 def _inserted_rows(transaction: LedgerTransaction, hashes: Sequence[str]) -> dict[str, int]:
     """Return the row_ids of the rows that this transaction has added for these URL hashes."""
     ids: dict[str, int] = {}
-    for start in range(0, len(hashes), _CHUNK):
+    for part in chunked(hashes):
         chosen = sa.select(RAW.c.url_hash, RAW.c.row_id).where(
-            RAW.c.url_hash.in_(hashes[start : start + _CHUNK]), RAW.c.changed_seq == transaction.seq
+            RAW.c.url_hash.in_(part), RAW.c.changed_seq == transaction.seq
         )
         # An old duplicate may have one of these hashes as well: the newest row is ours.
         ids.update(
@@ -221,9 +220,9 @@ class _Sighting:
         said: Mapping[int, feed_items.SaidBefore],
     ) -> None:
         """Set when the entries were last seen, and write what is new about them."""
-        hashes, changed = list(known), {}
-        for start in range(0, len(hashes), _CHUNK):
-            for row in self._mark_seen(hashes[start : start + _CHUNK], known):
+        changed = {}
+        for part in chunked(known):
+            for row in self._mark_seen(part, known):
                 entry = seen[row.row_id]
                 before = said.get(row.row_id)
                 facts = self._new_facts(row, entry, before)

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import RAW
-
-_CHUNK = 500
+from news_platform.storage.chunks import chunked
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,10 @@ def read_items(
     """Return what this feed said about these articles, by row_id; others are left out."""
     items = FEED_ITEMS.c
     said: dict[int, SaidBefore] = {}
-    for start in range(0, len(row_ids), _CHUNK):
+    for part in chunked(row_ids):
         chosen = sa.select(
             items.row_id, items.item_hash, items.published_at, items.updated_at
-        ).where(items.row_id.in_(row_ids[start : start + _CHUNK]), items.feed_url == feed_url)
+        ).where(items.row_id.in_(part), items.feed_url == feed_url)
         for row_id, item_hash, published_at, updated_at in connection.execute(chosen):
             dates = [date for date in (published_at, updated_at) if date is not None]
             said[row_id] = SaidBefore(item_hash, max(dates, default=None))
@@ -87,9 +86,7 @@ def replace_items(
     connection: sa.Connection, feed_url: str, entries: Mapping[int, FeedEntry], *, now: datetime
 ) -> None:
     """Write what a feed says now about these articles."""
-    row_ids = list(entries)
-    for start in range(0, len(row_ids), _CHUNK):
-        part = row_ids[start : start + _CHUNK]
+    for part in chunked(entries):
         items = FEED_ITEMS.c
         connection.execute(
             sa.delete(FEED_ITEMS).where(items.row_id.in_(part), items.feed_url == feed_url)

@@ -17,6 +17,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
 from news_platform.errors import StorageError
+from news_platform.storage.chunks import chunked
 from news_platform.storage.objects.backends import Client
 from news_platform.storage.objects.interfaces import Body, ObjectInfo
 
@@ -138,9 +139,8 @@ class RemoteWriter:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; missing ones are ignored."""
-        wanted = list(keys)
-        for start in range(0, len(wanted), _DELETE_BATCH):
-            self._delete_batch(wanted[start : start + _DELETE_BATCH])
+        for part in chunked(keys, _DELETE_BATCH):
+            self._delete_batch(part)
 
     def _delete_batch(self, keys: list[str]) -> None:
         try:

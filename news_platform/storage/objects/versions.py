@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from news_platform.errors import StorageError, StoreUnavailable
+from news_platform.storage.chunks import chunked
 from news_platform.storage.objects.backends import backend_of
 from news_platform.storage.objects.interfaces import StoreOptions
 from news_platform.storage.objects.store import ObjectStore
@@ -49,8 +50,7 @@ def count_old_versions(store: ObjectStore) -> OldVersions:
 def delete_old_versions(store: ObjectStore) -> OldVersions:
     """Delete every old version under a store, and the marks of deleted objects."""
     found = list(_iter_old(store)) if has_versions(store) else []
-    for start in range(0, len(found), _DELETE_BATCH):
-        batch = found[start : start + _DELETE_BATCH]
+    for batch in chunked(found, _DELETE_BATCH):
         named = [{"Key": one.key, "VersionId": one.version_id} for one in batch]
         _call(store, "delete_objects", Delete={"Objects": named, "Quiet": True})
     return OldVersions(len(found), sum(one.size_bytes for one in found))

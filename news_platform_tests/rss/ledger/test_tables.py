@@ -1,18 +1,13 @@
-"""The migrations create the tables that the code defines, on both databases, and move old rows."""
-
-from datetime import UTC, datetime
+"""The migrations create the tables that the code defines, on both databases."""
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 
 from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS
 from news_platform.rss.ledger.tables import METADATA
 from news_platform.rss.sheets.outbox import SHEET_ROWS
-from news_platform.storage.sql import migrations
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -25,43 +20,6 @@ def test_the_migrations_create_every_table_and_column(ledger: sa.Engine) -> None
     assert SHEET_ROWS.metadata is FEED_ITEMS.metadata is METADATA
     with ledger.begin() as connection:
         found = compare_metadata(MigrationContext.configure(connection), METADATA)
-    # The queue, the bands and Alembic's own table belong to other packages.
+    # The queue and Alembic's own table belong to other packages.
     differences = [item for item in found if item[0] not in ("remove_table", "remove_index")]
     assert differences == []
-
-
-def test_rows_of_the_previous_version_follow_the_new_rules(ledger: sa.Engine) -> None:
-    _migrate_to(ledger, "0005")
-    with ledger.begin() as connection:
-        connection.execute(sa.text(_OLD_FEED))
-        connection.execute(sa.text(_OLD_ARTICLE), {"now": NOW.replace(tzinfo=None)})
-    _migrate_to(ledger, "0006")
-    with ledger.begin() as connection:
-        verdict = connection.execute(sa.text("SELECT verdict FROM feeds")).scalar_one()
-        reference, source = connection.execute(
-            sa.text("SELECT full_text_ref, text_source FROM raw")
-        ).one()
-    assert (verdict, source) == ("unreachable", "page")
-    assert reference == "articles/full_text/ab/abcd.txt.gz"
-
-
-_OLD_FEED = (
-    "INSERT INTO feeds (feed_url, feed_url_canon, status, notes, changed_seq) VALUES "
-    "('https://a.example/rss', 'https://a.example/rss', 'rejected', "
-    "'ask Ann [unreachable: status 503]', 1)"
-)
-_OLD_ARTICLE = (
-    "INSERT INTO raw (feed_url, article_url, article_url_canon, url_hash, found_at, stored_at, "
-    "full_text_ref, status, changed_seq) VALUES ('f', 'u', 'u', 'abcd', :now, :now, "
-    "'/old/root/articles/full_text/ab/abcd.txt.gz', 'stored', 1)"
-)
-
-
-def _migrate_to(engine: sa.Engine, revision: str) -> None:
-    config = Config()
-    config.set_main_option("script_location", migrations.__path__[0])
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        current = MigrationContext.configure(connection).get_current_revision() or ""
-        step = command.upgrade if current < revision else command.downgrade
-        step(config, revision)

@@ -35,8 +35,12 @@ def test_the_catalog_stands_on_the_ranges_that_are_built(root: ObjectStore) -> N
     assert catalog_inputs(root) is None
     stage(root, DAYS)
     assert catalog_inputs(root) is None
-    report = build_range("0000-0015", store=root, options=SMALL, now=NOW)
-    assert catalog_inputs(root) == report.staged.range_fingerprint("0000-0015")
+    build_range("0000-0015", store=root, options=SMALL, now=NOW)
+    before = catalog_inputs(root)
+    stage(root, {"2025-11-09": ["com.new"]})
+    assert catalog_inputs(root) == before is not None
+    build_range("0000-0015", store=root, options=SMALL, now=NOW)
+    assert catalog_inputs(root) != before
 
 
 def test_figures_sum_up_a_range(root: ObjectStore) -> None:

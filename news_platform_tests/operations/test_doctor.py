@@ -20,7 +20,7 @@ from news_platform.errors import NewsPlatformError
 from news_platform.operations.checks import Diagnosis, Health, check_listeners, space_finding
 from news_platform.operations.doctor import examine
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.storage.sql.engine import open_engine
+from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform_tests.emulators.redis import redis_server
 from news_platform_tests.operations.conftest import Site
 

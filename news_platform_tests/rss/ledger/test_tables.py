@@ -9,8 +9,6 @@ from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS
 from news_platform.rss.ledger.tables import METADATA
 from news_platform.rss.sheets.outbox import SHEET_ROWS
 
-NOW = datetime(2026, 1, 5, tzinfo=UTC)
-
 
 # SQLAlchemy cannot read back the index over an expression.
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection")

@@ -1,21 +1,15 @@
 """The same days in two folders give the same files, but for the path of the root in the index."""
 
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
-import pytest
-
 from news_platform.datasets.collected import (
-    collected_path,
-    collected_prefix,
     dump_collected,
     parse_collected,
 )
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
-from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.pipeline import build_range, compact_buckets
@@ -23,12 +17,10 @@ from news_platform.domain_store.staging.inputs import (
     day_input,
     matching_input,
 )
-from news_platform.domain_store.staging.stage import built_ranges, stage_input, wanted_ranges
-from news_platform.storage.commit.collected import read_collected, retract_collected
-from news_platform.storage.commit.markers import fingerprint_of, read_inputs
+from news_platform.domain_store.staging.stage import stage_input
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.units import built_inputs, wanted_inputs
-from news_platform_tests.domain_store.pages import NOW, SMALL, collect, news_rows, urls
+from news_platform_tests.domain_store.pages import NOW, SMALL, collect, news_rows
 
 DAYS = {
     "2025-11-01": ["uk.co.bbc", "org.a", "uk.co.bbc"],
@@ -111,63 +103,3 @@ def test_a_named_batch_has_the_same_files_in_two_folders(tmp_path: Path) -> None
         stage_input(matching, store=store, batch="CC-MAIN-2013-20", options=SMALL)
         found.append(_files(store))
     assert found[0] == found[1]
-
-
-@pytest.fixture
-def old_root(tmp_path: Path) -> ObjectStore:
-    """Return a store as version 0.1.0 wrote it: batches are named after the markers' ETags."""
-    store = _open(tmp_path / "old")
-    _collect(store, DAYS, attempt="old")
-    for marker in read_collected(store):
-        retract_collected(store, day=marker.day, warc=marker.warc)
-        store.put(collected_path(marker.day, marker.warc), dump_collected(marker))
-    for day in DAYS:
-        rows = day_input(store, day)
-        assert rows is not None
-        markers = store.list(collected_prefix(date.fromisoformat(day)))
-        old = replace(rows, inputs=fingerprint_of(markers))
-        stage_input(old, store=store, batch=day, options=SMALL)
-    _build(store)
-    return store
-
-
-def test_an_old_root_is_not_stale(old_root: ObjectStore) -> None:
-    assert wanted_inputs(old_root, DOMAIN_BUCKETS) == built_inputs(old_root, DOMAIN_BUCKETS)
-    assert wanted_ranges(old_root) == built_ranges(old_root)
-    assert _stage_stale(old_root) == []
-
-
-def test_a_day_of_an_old_root_staged_by_hand_keeps_its_files(old_root: ObjectStore) -> None:
-    before = _files(old_root)
-    rows = day_input(old_root, "2025-11-01")
-    stage_input(rows, store=old_root, batch="2025-11-01", options=SMALL)
-    assert _files(old_root) == before
-
-
-def test_an_old_root_takes_new_batches_and_verifies(old_root: ObjectStore) -> None:
-    collect(old_root, LATER)
-    assert _stage_stale(old_root) == ["2025-11-03"]
-    _build(old_root)
-    assert [verify_bucket(old_root, bucket).problems for bucket in range(SMALL.buckets)] == [()] * 4
-    assert urls(old_root, ["bbc.co.uk", "d.com"]) == {
-        "bbc.co.uk": [
-            "https://uk.co.bbc/2025-11-01/0",
-            "https://uk.co.bbc/2025-11-01/2",
-            "https://uk.co.bbc/2025-11-03/0",
-        ],
-        "d.com": ["https://com.d/2025-11-03/1"],
-    }
-
-
-def test_a_copied_old_root_is_staged_once_and_has_the_same_records(
-    old_root: ObjectStore, tmp_path: Path
-) -> None:
-    copy = _open(tmp_path / "copy")
-    for info in list(old_root.list()):
-        copy.put(info.path, old_root.read(info.path))
-    # A copy has other inodes, so nothing shows any more what the ETags stood for.
-    assert _stage_stale(copy) == sorted(DAYS)
-    _build(copy)
-    assert urls(copy, DOMAINS) == urls(old_root, DOMAINS)
-    assert wanted_inputs(copy, DOMAIN_BUCKETS) == built_inputs(copy, DOMAIN_BUCKETS)
-    assert read_inputs(copy, DOMAIN_BUCKETS.name) == wanted_inputs(copy, DOMAIN_BUCKETS)

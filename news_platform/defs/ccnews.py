@@ -39,13 +39,14 @@ from news_platform.defs.partitions import DAYS
 from news_platform.defs.planning import Limits
 from news_platform.defs.plots import languages_plot
 from news_platform.defs.rebuild_rules import Fingerprints
-from news_platform.defs.runs import Work, run_requests
+from news_platform.defs.runs import Work
 from news_platform.defs.sensor_state import SensorState, dump_state, load_state
 from news_platform.defs.sensors import (
     PAUSED,
     plan_of,
     report_plan,
     report_unreadable_inputs,
+    run_requests,
 )
 from news_platform.defs.tasks import CRAWL_OUTPUTS
 from news_platform.errors import (

@@ -1,7 +1,7 @@
 """Plan the requests of one tick: which stale partitions get a run now, and why the others wait.
 
 Pure: what a tick sees (`TickInput`) and what earlier ticks left (`SensorState`) go in; requests,
-one decision per stale partition and the next state come out. The text of a tick, `news-platform
+one plan per stale partition and the next state come out. The text of a tick, `news-platform
 status` and the requests all come from this one plan. Transient failures are retried indefinitely,
 soon, then hourly, then daily; permanent ones stop until inputs or settings change.
 """
@@ -27,6 +27,8 @@ EVERY = "*"
 # Days that are this new do not wait for the history that a backfill makes stale.
 _WEEK = timedelta(days=7)
 _FRESH_PLACES = 2
+# A follower of many partitions waits at most this long for those that are being built.
+_PATIENCE = HOUR
 _SHOWN_STOPS = 3
 _LONGEST_ERROR = 200
 # The machines that create runs and evaluate sensors may disagree about the time.
@@ -45,7 +47,7 @@ class State(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PartitionPlan:
     """What happens to a stale partition, why, and when it is looked at next (Unix seconds)."""
 
     state: State
@@ -65,14 +67,12 @@ class Hold:
 class Limits:
     """How many runs a sensor has in progress, and how many partitions one of them builds.
 
-    A partition is requested at most every `spacing_seconds`. A follower of many partitions waits at
-    most `parents_seconds` for those that are being built.
+    A partition is requested at most every `spacing_seconds`.
     """
 
     runs: int = 8
     per_run: int = 1
     spacing_seconds: float = 0.0
-    parents_seconds: float = HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The requests of a tick, a decision per stale partition, and the state for the next tick.
+    """The requests of a tick, a plan per stale partition, and the state for the next tick.
 
     `begun` has a failed partition for each kind of error that has begun, `healed` the kinds that
     are over: both are to be reported.
@@ -131,22 +131,22 @@ class Plan:
 
     tick: TickInput
     requests: tuple[Request, ...]
-    decisions: Mapping[str, Decision]
+    partitions: Mapping[str, PartitionPlan]
     state: SensorState
     begun: Mapping[str, Failure]
     healed: tuple[str, ...]
 
     def text(self) -> str:
         """Return what the tick saw, as one line."""
-        if not self.decisions:
+        if not self.partitions:
             return "nothing is stale"
-        counts = Counter(one.state for one in self.decisions.values())
+        counts = Counter(one.state for one in self.partitions.values())
         parts = [self._part(state, counts[state]) for state in State if counts[state]]
-        return f"{len(self.decisions)} stale: {', '.join(parts)}"
+        return f"{len(self.partitions)} stale: {', '.join(parts)}"
 
     def _part(self, state: State, count: int) -> str:
         """Return what the line says about the partitions of one state."""
-        mine = {key: one for key, one in self.decisions.items() if one.state is state}
+        mine = {key: one for key, one in self.partitions.items() if one.state is state}
         # Show the earliest retry.
         first = min(mine.values(), key=lambda one: math.inf if one.at is None else one.at)
         next_at = "" if first.at is None else clock(first.at, self.tick.now)
@@ -185,11 +185,11 @@ class _StalePartition:
 def plan_requests(tick: TickInput, state: SensorState, limits: Limits) -> Plan:
     """Decide what a tick requests."""
     units = {key: _stale_partition(key, tick, state) for key in tick.stale}
-    decisions = {key: _decision(unit, tick, limits) for key, unit in units.items()}
+    partitions = {key: _partition_plan(unit, tick, limits) for key, unit in units.items()}
     requests: list[Request] = []
-    for group in _groups(units, decisions, tick, limits):
+    for group in _groups(units, partitions, tick, limits):
         request = _request(group, tick)
-        decisions |= dict.fromkeys(request.inputs, Decision(State.REQUESTED, request.reason))
+        partitions |= dict.fromkeys(request.inputs, PartitionPlan(State.REQUESTED, request.reason))
         requests.append(request)
     failures = {key: unit.failure for key, unit in units.items() if unit.failure}
     retried = {one.previous for one in tick.attempts.values() if one.ended_at is None}
@@ -197,7 +197,7 @@ def plan_requests(tick: TickInput, state: SensorState, limits: Limits) -> Plan:
     return Plan(
         tick,
         tuple(requests),
-        decisions,
+        partitions,
         replace(after, stale_since={key: unit.since for key, unit in units.items()}),
         begun={key: failures[key] for key in begun},
         healed=healed,
@@ -222,42 +222,42 @@ def _stale_partition(key: str, tick: TickInput, state: SensorState) -> _StalePar
     )
 
 
-def _decision(unit: _StalePartition, tick: TickInput, limits: Limits) -> Decision:
+def _partition_plan(unit: _StalePartition, tick: TickInput, limits: Limits) -> PartitionPlan:
     if unit.key in tick.running:
-        return Decision(State.RUNNING, f"run {tick.running[unit.key]}")
+        return PartitionPlan(State.RUNNING, f"run {tick.running[unit.key]}")
     if unit.key in tick.parents:
-        return Decision(State.WAITING, tick.parents[unit.key])
+        return PartitionPlan(State.WAITING, tick.parents[unit.key])
     if unit.is_wanted:
-        return Decision(State.BEHIND, "retry requested by an operator")
+        return PartitionPlan(State.BEHIND, "retry requested by an operator")
     # A partition that has failed was ready once: only its retry counts.
     waiting = _retry(unit.failure, tick) if unit.failure else _hold(unit, tick, limits)
-    patience = unit.since + limits.parents_seconds
+    patience = unit.since + _PATIENCE
     if waiting is None and tick.busy and tick.now < patience:
-        waiting = Decision(State.WAITING, tick.busy, patience)
-    return waiting or Decision(State.BEHIND, f"stale since {clock(unit.since, tick.now)}")
+        waiting = PartitionPlan(State.WAITING, tick.busy, patience)
+    return waiting or PartitionPlan(State.BEHIND, f"stale since {clock(unit.since, tick.now)}")
 
 
-def _retry(failure: Failure, tick: TickInput) -> Decision | None:
+def _retry(failure: Failure, tick: TickInput) -> PartitionPlan | None:
     """Return why a failed partition waits; None if it is due."""
     error = failure.error.text()[:_LONGEST_ERROR]
     if failure.error.is_final:
-        return Decision(State.STOPPED, error)
+        return PartitionPlan(State.STOPPED, error)
     due = failure.retry_at(tick.mended)
-    return Decision(State.RETRYING, error, due) if due > tick.now else None
+    return PartitionPlan(State.RETRYING, error, due) if due > tick.now else None
 
 
-def _hold(unit: _StalePartition, tick: TickInput, limits: Limits) -> Decision | None:
+def _hold(unit: _StalePartition, tick: TickInput, limits: Limits) -> PartitionPlan | None:
     if hold := tick.holds.get(unit.key):
-        return Decision(State.WAITING, hold.reason, hold.until)
+        return PartitionPlan(State.WAITING, hold.reason, hold.until)
     spaced = unit.requested_at + limits.spacing_seconds
     if unit.requested_at and spaced > tick.now:
-        return Decision(State.WAITING, "requested a short while ago", spaced)
+        return PartitionPlan(State.WAITING, "requested a short while ago", spaced)
     return None
 
 
 def _groups(
     units: Mapping[str, _StalePartition],
-    decisions: Mapping[str, Decision],
+    partitions: Mapping[str, PartitionPlan],
     tick: TickInput,
     limits: Limits,
 ) -> Iterator[list[_StalePartition]]:
@@ -267,7 +267,7 @@ def _groups(
     equally long, the newest.
     """
     place = {key: number for number, key in enumerate(tick.order)}
-    due = {key: unit for key, unit in units.items() if decisions[key].state is State.BEHIND}
+    due = {key: unit for key, unit in units.items() if partitions[key].state is State.BEHIND}
     newest = sorted(due, key=lambda key: (place.get(key, -1), key), reverse=True)
     free = limits.runs - tick.own
     for key in sorted(newest, key=lambda key: due[key].turn):

@@ -1,4 +1,4 @@
-"""Read from Dagster what is being built and how earlier runs ended, and request new runs.
+"""Read from Dagster what is being built, and how the runs that sensors requested have ended.
 
 A run carries everything about its request as tags, so a sensor keeps no book of its own: nothing
 can differ from what really ran, and a deleted run was never tried.
@@ -7,11 +7,15 @@ can differ from what really ran, and a deleted run was never tried.
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
-from dagster._core.storage.dagster_run import RunRecord
+from dagster._core.storage.dagster_run import (
+    FINISHED_STATUSES,
+    NOT_FINISHED_STATUSES,
+    RunRecord,
+)
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
     ASSET_PARTITION_RANGE_START_TAG,
@@ -23,7 +27,6 @@ from dagster._core.storage.tags import (
 from dagster._time import get_current_timestamp
 from dagster_shared.error import SerializableErrorInfo
 
-from news_platform.defs.planning import Plan, Request, as_day, is_fresh
 from news_platform.defs.rebuild_rules import WHOLE, Parent
 from news_platform.defs.sensor_state import CANCELED, DAY, HOUR, Attempt, RunError
 from news_platform.defs.tasks import TASKS
@@ -42,18 +45,6 @@ SETTINGS_TAG = "news_platform/settings"
 FAILURE_TAG = "news_platform/failure"
 PERMANENT_TAG = "news_platform/permanent"
 RANGE_START_TAG, RANGE_END_TAG = ASSET_PARTITION_RANGE_START_TAG, ASSET_PARTITION_RANGE_END_TAG
-UNFINISHED = (
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-)
-_FINISHED = (
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.CANCELED,
-)
 # The longest pause between two attempts is a day: older failures do not delay the next one.
 _HISTORY_SECONDS = DAY + 2 * HOUR
 # Bounds a tick in an outage of thousands of partitions; those beyond are merely retried sooner.
@@ -62,30 +53,32 @@ _LONGEST_MESSAGE = 500
 # The longest run of a schedule; other runs have the limit of dagster.yaml.
 SCHEDULED_SECONDS = 3 * 3600
 # Places in Dagster's queue; runs of backfills and of history have none, which is 0.
-_FRESH_PRIORITY, _ALL_DAYS_PRIORITY = "2", "1"
+FRESH_PRIORITY, ALL_DAYS_PRIORITY = "2", "1"
 # Dagster looks for overdue runs every half minute, and lets a run end by itself for two minutes.
 _END_SECONDS = 300
 LOST = RunError("WorkerLost", "the run ended without an error of its own")
 
 
 @dataclass(frozen=True, slots=True)
-class UnfinishedRun:
-    """A run that is queued or running: its assets, and the partitions from `first` to `last`.
+class Build:
+    """A run that is queued or running, or the rest of a backfill: its assets and partitions.
 
-    `first` is None for a run without partitions. `requested_by` is the asset whose sensor requested
-    it, and `attempt` what that asked for; None for a run of somebody else.
+    A run builds those from `first` to `last`, both None for a run without partitions; a backfill
+    builds `keys`, also those that have no run so far. `requested_by` is the asset whose sensor
+    requested the run, and `attempt` what it requested.
     """
 
-    run_id: str
+    name: str
     assets: frozenset[str]
-    first: str | None
-    last: str | None
-    created_at: float
+    first: str | None = None
+    last: str | None = None
+    keys: frozenset[str] = frozenset()
+    created_at: float = 0.0
     requested_by: str = ""
     attempt: Attempt | None = None
 
     @classmethod
-    def of(cls, record: RunRecord) -> "UnfinishedRun":
+    def of_run(cls, record: RunRecord) -> "Build":
         """Read the run of a record."""
         run, tags = record.dagster_run, record.dagster_run.tags
         single = tags.get(PARTITION_NAME_TAG)
@@ -100,29 +93,31 @@ class UnfinishedRun:
         )
 
     def builds(self, key: str, order: Mapping[str, int]) -> bool:
-        """Return whether the run builds a partition; `order` has the places of dynamic ones."""
+        """Return whether it builds a partition; `order` has the places of dynamic ones."""
+        if self.keys:
+            return key in self.keys
         if self.first is None or self.last is None:
             return key == WHOLE
         if self.first in order and self.last in order:
             return order[self.first] <= order.get(key, -1) <= order[self.last]
         return self.first <= key <= self.last
 
-
-@dataclass(frozen=True, slots=True)
-class UnfinishedBackfill:
-    """The partitions of an asset that a backfill has yet to build."""
-
-    backfill_id: str
-    asset: str
-    partitions: frozenset[str]
+    def triggers(self, parent: Parent, key: str) -> bool:
+        """Return whether it builds a partition of the parent that this partition follows."""
+        if parent.triggers is None or parent.asset not in self.assets:
+            return False
+        keys = {*self.keys, *(end for end in (self.first, self.last) if end)}
+        # A run of a range of days builds those between its ends, too.
+        if keys and self.builds(key, {}):
+            keys.add(key)
+        return any(parent.triggers(one, key) for one in keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What is being built now, by anybody."""
 
-    runs: tuple[UnfinishedRun, ...] = ()
-    backfills: tuple[UnfinishedBackfill, ...] = ()
+    builds: tuple[Build, ...] = ()
 
     @classmethod
     def read(cls, instance: dg.DagsterInstance) -> "Work":
@@ -131,48 +126,34 @@ class Work:
         Read them before what is stale: a run that ends in between then still counts as running, and
         not as one that left its partition stale.
         """
-        records = instance.get_run_records(filters=dg.RunsFilter(statuses=list(UNFINISHED)))
-        return cls(tuple(map(UnfinishedRun.of, records)), tuple(_backfills(instance)))
+        records = instance.get_run_records(filters=dg.RunsFilter(statuses=NOT_FINISHED_STATUSES))
+        return cls((*map(Build.of_run, records), *_backfills(instance)))
 
     def builder(self, asset: str, key: str, order: Mapping[str, int]) -> str | None:
         """Return the run or backfill that builds a partition of an asset."""
-        for run in self.runs:
-            if asset in run.assets and run.builds(key, order):
-                return run.run_id
-        for backfill in self.backfills:
-            if backfill.asset == asset and key in backfill.partitions:
-                return f"of backfill {backfill.backfill_id}"
-        return None
+        found = (one for one in self.builds if asset in one.assets and one.builds(key, order))
+        return next((one.name for one in found), None)
 
-    def is_building(self, asset: str) -> bool:
-        """Return whether a run builds any partition of an asset."""
-        return any(asset in run.assets for run in self.runs)
+    def runs_of(self, asset: str) -> list[Build]:
+        """Return the runs that build any partition of an asset."""
+        return [one for one in self.builds if asset in one.assets and not one.keys]
 
-    def triggers(self, parent: Parent, key: str) -> bool:
-        """Return whether a partition of the parent is being built that this partition follows."""
-        if parent.triggers is None:
-            return False
-        runs = [run for run in self.runs if parent.asset in run.assets and run.first is not None]
-        keys = {end for run in runs for end in (run.first, run.last) if end}
-        # A run of a range of days builds those between its ends, too.
-        keys |= {key} if any(run.builds(key, {}) for run in runs) else set()
-        for backfill in self.backfills:
-            keys |= backfill.partitions if backfill.asset == parent.asset else set()
-        return any(parent.triggers(one, key) for one in keys)
+    def requested_by(self, asset: str) -> list[Build]:
+        """Return the runs that the sensor of an asset requested."""
+        return [one for one in self.builds if one.requested_by == asset]
 
 
-def _backfills(instance: dg.DagsterInstance) -> Iterator[UnfinishedBackfill]:
-    """Yield what backfills have yet to build, also what has no run so far."""
+def _backfills(instance: dg.DagsterInstance) -> Iterator[Build]:
     active = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
     for backfill in instance.get_backfills(filters=active):
         data = backfill.asset_backfill_data
         if data is None:
             continue
         left = data.get_targeted_partitions_without_materialization_status()
-        for key, subset in left.partitions_subsets_by_asset_key.items():
-            yield UnfinishedBackfill(
-                backfill.backfill_id, key.to_user_string(), frozenset(subset.get_partition_keys())
-            )
+        for asset, subset in left.partitions_subsets_by_asset_key.items():
+            if keys := frozenset(subset.get_partition_keys()):
+                assets = frozenset({asset.to_user_string()})
+                yield Build(f"of backfill {backfill.backfill_id}", assets, keys=keys)
 
 
 def run_assets(run: dg.DagsterRun) -> frozenset[str]:
@@ -216,7 +197,7 @@ def read_history(
         return History({}, {})
     after = now - timedelta(seconds=max(_HISTORY_SECONDS, seconds))
     recent = instance.get_run_records(
-        dg.RunsFilter(tags={REQUEST_TAG: asset}, statuses=_FINISHED, updated_after=after),
+        dg.RunsFilter(tags={REQUEST_TAG: asset}, statuses=FINISHED_STATUSES, updated_after=after),
         limit=_MOST_RUNS,
     )
     stopped = instance.get_run_records(
@@ -228,8 +209,8 @@ def read_history(
     )
     attempts = {
         key: run.attempt
-        for run in work.runs
-        if run.requested_by == asset and run.attempt
+        for run in work.requested_by(asset)
+        if run.attempt
         for key in run.attempt.inputs
     }
     for record in sorted((*recent, *stopped), key=lambda one: -one.storage_id):
@@ -290,7 +271,8 @@ def tag_failures(instance: dg.DagsterInstance, asset: str, attempts: Collection[
     for run_id, attempt in untagged.items():
         assert attempt.error is not None
         tags = {FAILURE_TAG: attempt.error.text()[:_LONGEST_MESSAGE]}
-        if attempt.error.is_final:
+        # Of several partitions, the one to blame is found by building each alone.
+        if attempt.error.is_final and len(attempt.inputs) == 1:
             tags[PERMANENT_TAG] = asset
         instance.add_run_tags(run_id, tags)
 
@@ -336,65 +318,6 @@ def _message(error: SerializableErrorInfo) -> str:
     return " ".join((text or error.message).split())
 
 
-def run_requests(plan: Plan) -> list[dg.RunRequest]:
-    """Return the run requests of a plan."""
-    return [_run_request(plan, request) for request in plan.requests]
-
-
-def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
-    first, last = request.partitions[0], request.partitions[-1]
-    tags = {
-        REQUEST_TAG: plan.tick.asset,
-        REASON_TAG: request.reason,
-        INPUTS_TAG: json.dumps(request.inputs),
-        ATTEMPT_TAG: str(request.number),
-        SETTINGS_TAG: plan.tick.settings,
-        # The sensor itself tries again. Retries of the instance would multiply its attempts.
-        MAX_RETRIES_TAG: "0",
-    }
-    if request.previous:
-        tags[PREVIOUS_TAG] = request.previous
-    if priority := _priority(last, plan.tick.now):
-        tags[PRIORITY_TAG] = priority
-    if first != last:
-        tags |= {RANGE_START_TAG: first, RANGE_END_TAG: last}
-    return dg.RunRequest(
-        run_key=request.run_key,
-        partition_key=first if first == last and first != WHOLE else None,
-        # Without it the run is an anonymous job to queues and alerts.
-        asset_selection=[dg.AssetKey(plan.tick.asset)],
-        tags=tags,
-    )
-
-
-def _priority(key: str, now: float) -> str:
-    """Return the place of a run in Dagster's queue: new days, followers of all days, history.
-
-    Otherwise the days that grow wait for hours behind the days that a backfill makes stale.
-    """
-    if as_day(key) is None:
-        return _ALL_DAYS_PRIORITY
-    return _FRESH_PRIORITY if is_fresh(key, now) else ""
-
-
-def partition_order(
-    instance: dg.DagsterInstance | None,
-    partitions: dg.PartitionsDefinition[str] | None,
-    stale: Collection[str],
-) -> list[str]:
-    """Return the stale partitions, and all between them, in the order of ranges in Dagster."""
-    if isinstance(partitions, dg.DynamicPartitionsDefinition):
-        known = instance.get_dynamic_partitions(str(partitions.name)) if instance else ()
-        return [*known, *sorted(set(stale) - set(known))]
-    if partitions is None or not stale:
-        return sorted(stale)
-    if isinstance(partitions, dg.MonthlyPartitionsDefinition):
-        months = dg.PartitionKeyRange(min(stale), max(stale))
-        return list(partitions.get_partition_keys_in_range(months))
-    first, last = date.fromisoformat(min(stale)), date.fromisoformat(max(stale))
-    return [str(first + timedelta(days=number)) for number in range((last - first).days + 1)]
-
-
 def run_under_way(instance: dg.DagsterInstance, asset: str) -> str | None:
     """Return a run of the asset that has not finished.
 
@@ -402,10 +325,8 @@ def run_under_way(instance: dg.DagsterInstance, asset: str) -> str | None:
     nothing could end the run.
     """
     oldest = get_current_timestamp() - SCHEDULED_SECONDS - _END_SECONDS
-    for run in Work.read(instance).runs:
-        if asset in run.assets and run.created_at > oldest:
-            return run.run_id
-    return None
+    runs = (run.name for run in Work.read(instance).runs_of(asset) if run.created_at > oldest)
+    return next(runs, None)
 
 
 def scheduled_run(asset: str) -> dg.RunRequest:
@@ -415,6 +336,6 @@ def scheduled_run(asset: str) -> dg.RunRequest:
         tags={
             MAX_RUNTIME_SECONDS_TAG: str(SCHEDULED_SECONDS),
             MAX_RETRIES_TAG: "0",
-            PRIORITY_TAG: _FRESH_PRIORITY,
+            PRIORITY_TAG: FRESH_PRIORITY,
         },
     )

@@ -9,22 +9,40 @@ decides; this module reads what a plan needs and carries it out.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date, timedelta
 from functools import cache
 from importlib.metadata import version
 
 import dagster as dg
+from dagster._core.storage.tags import MAX_RETRIES_TAG, PRIORITY_TAG
 
 from news_platform.defs.alerts import Alert, send_alert
-from news_platform.defs.planning import Plan, TickInput, clock, plan_requests
-from news_platform.defs.rebuild_rules import Fingerprints, RebuildRule
+from news_platform.defs.planning import (
+    Plan,
+    Request,
+    TickInput,
+    as_day,
+    clock,
+    is_fresh,
+    plan_requests,
+)
+from news_platform.defs.rebuild_rules import WHOLE, Fingerprints, RebuildRule
 from news_platform.defs.retry_requests import delete_served, read_retry_requests
 from news_platform.defs.runs import (
+    ALL_DAYS_PRIORITY,
+    ATTEMPT_TAG,
+    FRESH_PRIORITY,
+    INPUTS_TAG,
+    PREVIOUS_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    REASON_TAG,
+    REQUEST_TAG,
+    SETTINGS_TAG,
     History,
     Work,
-    partition_order,
     read_history,
-    run_requests,
     tag_failures,
 )
 from news_platform.defs.sensor_state import (
@@ -86,7 +104,7 @@ def plan_of(
         attempts=history.attempts,
         mended=history.mended,
         running={key: run for key, run in running.items() if run},
-        own=sum(run.requested_by == asset for run in work.runs),
+        own=len(work.requested_by(asset)),
         holds=rule.holds(resources, stale, now) if rule.holds and stale else {},
         parents={**_parents(rule, stale, work), **_damaged(rule, stale, instance)},
         busy=_busy(rule, resources, work) if stale else "",
@@ -102,7 +120,7 @@ def _parents(rule: RebuildRule, stale: Fingerprints, work: Work) -> Mapping[str,
         key: f"{parent.asset} is being built"
         for key in stale
         for parent in rule.parents
-        if work.triggers(parent, key)
+        if any(one.triggers(parent, key) for one in work.builds)
     }
 
 
@@ -124,7 +142,7 @@ def _damaged(
 
 def _busy(rule: RebuildRule, resources: Resources, work: Work) -> str:
     for parent in rule.parents:
-        if parent.triggers is None and work.is_building(parent.asset):
+        if parent.triggers is None and work.runs_of(parent.asset):
             return f"{parent.asset} is being built"
         if parent.is_behind is not None and parent.is_behind(resources):
             return f"{parent.asset} is behind"
@@ -143,12 +161,7 @@ def settings_digest(settings: Settings) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def reconciling_sensor(
-    rule: RebuildRule,
-    *,
-    interval_seconds: int = 60,
-    status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
-) -> dg.SensorDefinition:
+def reconciling_sensor(rule: RebuildRule, *, interval_seconds: int = 60) -> dg.SensorDefinition:
     """Build the sensor `follow_<asset>`; it also adds new keys to dynamic partitions."""
 
     @dg.sensor(
@@ -156,7 +169,7 @@ def reconciling_sensor(
         target=dg.AssetSelection.assets(rule.asset),
         description=f"Requests the partitions of {rule.asset} that differ from their inputs.",
         minimum_interval_seconds=interval_seconds,
-        default_status=status,
+        default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def follow(
         context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
@@ -178,7 +191,7 @@ def reconciling_sensor(
             skip_reason=None if plan.requests else plan.text(),
             # All of them, in order: a request for several needs an unbroken range.
             dynamic_partitions_requests=new_partitions(
-                context.instance, rule.partitions, sorted(plan.decisions)
+                context.instance, rule.partitions, sorted(plan.partitions)
             ),
             cursor=dump_state(plan.state),
         )
@@ -221,6 +234,65 @@ def report_unreadable_inputs(
     return dg.SensorResult(
         skip_reason=f"{text} (since {clock(since, now)})", cursor=dump_state(after)
     )
+
+
+def run_requests(plan: Plan) -> list[dg.RunRequest]:
+    """Return the run requests of a plan."""
+    return [_run_request(plan, request) for request in plan.requests]
+
+
+def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
+    first, last = request.partitions[0], request.partitions[-1]
+    tags = {
+        REQUEST_TAG: plan.tick.asset,
+        REASON_TAG: request.reason,
+        INPUTS_TAG: json.dumps(request.inputs),
+        ATTEMPT_TAG: str(request.number),
+        SETTINGS_TAG: plan.tick.settings,
+        # The sensor itself tries again. Retries of the instance would multiply its attempts.
+        MAX_RETRIES_TAG: "0",
+    }
+    if request.previous:
+        tags[PREVIOUS_TAG] = request.previous
+    if priority := _priority(last, plan.tick.now):
+        tags[PRIORITY_TAG] = priority
+    if first != last:
+        tags |= {RANGE_START_TAG: first, RANGE_END_TAG: last}
+    return dg.RunRequest(
+        run_key=request.run_key,
+        partition_key=first if first == last and first != WHOLE else None,
+        # Without it the run is an anonymous job to queues and alerts.
+        asset_selection=[dg.AssetKey(plan.tick.asset)],
+        tags=tags,
+    )
+
+
+def _priority(key: str, now: float) -> str:
+    """Return the place of a run in Dagster's queue: new days, followers of all days, history.
+
+    Otherwise the days that grow wait for hours behind the days that a backfill makes stale.
+    """
+    if as_day(key) is None:
+        return ALL_DAYS_PRIORITY
+    return FRESH_PRIORITY if is_fresh(key, now) else ""
+
+
+def partition_order(
+    instance: dg.DagsterInstance | None,
+    partitions: dg.PartitionsDefinition[str] | None,
+    stale: Collection[str],
+) -> list[str]:
+    """Return the stale partitions, and all between them, in the order of ranges in Dagster."""
+    if isinstance(partitions, dg.DynamicPartitionsDefinition):
+        known = instance.get_dynamic_partitions(str(partitions.name)) if instance else ()
+        return [*known, *sorted(set(stale) - set(known))]
+    if partitions is None or not stale:
+        return sorted(stale)
+    if isinstance(partitions, dg.MonthlyPartitionsDefinition):
+        months = dg.PartitionKeyRange(min(stale), max(stale))
+        return list(partitions.get_partition_keys_in_range(months))
+    first, last = date.fromisoformat(min(stale)), date.fromisoformat(max(stale))
+    return [str(first + timedelta(days=number)) for number in range((last - first).days + 1)]
 
 
 def observe_changes(

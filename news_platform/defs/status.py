@@ -13,7 +13,7 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 
-from news_platform.defs.planning import Decision, Plan, State
+from news_platform.defs.planning import PartitionPlan, Plan, State
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import Work
 from news_platform.defs.sensor_state import load_state
@@ -35,7 +35,7 @@ class AssetStatus:
 
     asset: str
     text: str
-    partitions: Mapping[str, Decision]
+    partitions: Mapping[str, PartitionPlan]
     error: str = ""
     outdated: int = 0
 
@@ -44,7 +44,7 @@ class AssetStatus:
         """Return the state that a plan describes: what it would request is behind until it does."""
         behind = {
             key: replace(one, state=State.BEHIND) if one.state is State.REQUESTED else one
-            for key, one in sorted(plan.decisions.items())
+            for key, one in sorted(plan.partitions.items())
         }
         text = plan.text().replace(State.REQUESTED, State.BEHIND)
         more = f"; {outdated} outdated" if outdated else ""

@@ -89,7 +89,7 @@ def test_a_text_keeps_its_sense_and_loses_its_secrets(text: str, shown: str) -> 
     assert redacted(text, {"abc", "abcdef"}) == shown
 
 
-DAYS = dg.StaticPartitionsDefinition(["2025-11-01"])
+DAYS = dg.StaticPartitionsDefinition(["2025-11-01", "2025-11-02"])
 ALL_SECRETS = f"cannot read s3 with {SECRET}-key at https://u:{SECRET}-p@host/x?sig={SECRET}"
 
 
@@ -99,7 +99,7 @@ def doomed() -> None:
     raise dg.Failure(ALL_SECRETS)
 
 
-@dg.asset(partitions_def=DAYS)
+@dg.asset(partitions_def=DAYS, backfill_policy=dg.BackfillPolicy.multi_run(2))
 def poisoned() -> None:
     """An asset that a retry does not help."""
     raise InputError("not a WARC")
@@ -115,7 +115,7 @@ def _tick(
     job = dg.Definitions(assets=[asset]).resolve_implicit_global_asset_job_def()
     done = job.execute_in_process(
         instance=instance,
-        partition_key="2025-11-01",
+        partition_key=None if RANGE_START_TAG in (tags or {}) else "2025-11-01",
         asset_selection=[asset.key],
         tags=dict(tags or {}),
         raise_on_error=False,
@@ -171,13 +171,14 @@ def test_a_run_that_its_sensor_retries_is_reported_by_that_sensor(
     assert webhook.bodies == []
 
 
-def test_a_run_of_a_sensor_that_failed_for_good_is_reported_at_once(
+def test_a_permanent_failure_of_one_partition_is_reported_at_once(
     webhook: Webhook, tmp_path: Path
 ) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         given, tags = _settings(tmp_path, webhook.url), {REQUEST_TAG: "poisoned"}
         _tick(instance, given, tags, poisoned)
-        _tick(instance, given, tags | {RANGE_START_TAG: "2025-11-01", RANGE_END_TAG: "2025-11-02"})
+        ends = {RANGE_START_TAG: "2025-11-01", RANGE_END_TAG: "2025-11-02"}
+        _tick(instance, given, tags | ends, poisoned)
     (body,) = webhook.bodies
     assert body["text"].startswith("poisoned 2025-11-01 failed in run ")
     assert ": InputError: not a WARC (see docs/runbook.md)" in body["text"]

@@ -16,7 +16,6 @@ from news_platform.defs.planning import (
     TickInput,
     plan_requests,
 )
-from news_platform.defs.runs import run_requests
 from news_platform.defs.sensor_state import (
     CANCELED,
     DAY,
@@ -25,11 +24,11 @@ from news_platform.defs.sensor_state import (
     Attempt,
     RunError,
     SensorState,
-    backoff_seconds,
     dump_state,
     load_state,
     with_unreadable_inputs,
 )
+from news_platform.defs.sensors import run_requests
 
 BROKEN = RunError("FetchError", "no route to host")
 INVALID = RunError("InputError", "not a WARC", is_final=True)
@@ -74,7 +73,7 @@ class Bench:
                 previous=one.previous,
                 settings=tick.settings,
             )
-            self.attempts |= dict.fromkeys(one.partitions, attempt)
+            self.attempts |= dict.fromkeys(one.inputs, attempt)
             self.running |= dict.fromkeys(one.partitions, one.run_key)
         return [",".join(request.partitions) for request in self.plan.requests]
 
@@ -88,7 +87,7 @@ class Bench:
             self.mended[ended.previous] = self.now
 
     def states(self) -> dict[str, State]:
-        return {key: one.state for key, one in self.plan.decisions.items()}
+        return {key: one.state for key, one in self.plan.partitions.items()}
 
 
 def test_a_stale_partition_is_requested_once_while_its_run_goes_on() -> None:
@@ -439,11 +438,3 @@ def test_a_tick_says_what_it_saw() -> None:
 @pytest.mark.parametrize("cursor", [None, "", "not JSON", '{"stale_since": "never"}'])
 def test_an_unreadable_cursor_counts_as_none(cursor: str | None) -> None:
     assert load_state(cursor) == SensorState()
-
-
-@pytest.mark.parametrize(
-    ("failures", "seconds"),
-    [(1, MINUTE), (2, 5 * MINUTE), (3, 15 * MINUTE), (4, HOUR), (27, HOUR), (28, DAY), (999, DAY)],
-)
-def test_the_pause_grows_to_an_hour_and_then_to_a_day(failures: int, seconds: float) -> None:
-    assert backoff_seconds(failures) == seconds

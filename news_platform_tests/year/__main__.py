@@ -146,9 +146,11 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
                 daemon.step(now, is_tick=plan.is_tick(now))
                 if now - state.ticks_at >= _TICKS_EVERY:
                     _log_ticks(daemon, state)
-            is_drain = now > plan.arrivals[-1].at and daemon.is_idle
             state.delivered_at = now
-            state.now = plan.next_tick(now, count=4) if is_drain else now + _RUNS_EVERY
+            # Without a run, nothing happens before the next tick; at the end, little after it.
+            is_drain = now > plan.arrivals[-1].at
+            idle_until = plan.next_tick(now, count=4 if is_drain else 1)
+            state.now = idle_until if daemon.is_idle else now + _RUNS_EVERY
         _log_ticks(daemon, state)
     _write_state(place, state)
 

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +13,6 @@ import yaml
 from dagster._core.definitions.sensor_definition import SensorEvaluationContext
 from dagster._core.execution.backfill import PartitionBackfill
 from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteInstigatorOrigin
-from dagster._core.scheduler.instigation import InstigatorType
 from dagster._core.test_utils import freeze_time
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
@@ -190,11 +189,3 @@ def frozen(now: datetime) -> Iterator[None]:
     """Let Dagster, and our clock, show this moment."""
     with freeze_time(now):
         yield
-
-
-def later(now: datetime, *, minutes: float) -> datetime:
-    """Return a later moment."""
-    return now + timedelta(minutes=minutes)
-
-
-SENSOR = InstigatorType.SENSOR.value

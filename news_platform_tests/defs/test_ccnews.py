@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.test_utils import freeze_time
 
 from news_platform.ccnews.pipeline import Redo
 from news_platform.ccnews.scan import scan_news
@@ -113,14 +114,16 @@ class Shell:
         redo: Redo | None = None,
         assets: Sequence[str] = ("raw_news",),
     ) -> dg.ExecuteInProcessResult:
-        return self.defs.resolve_implicit_global_asset_job_def().execute_in_process(
-            partition_key=day,
-            tags=dict(tags or {}),
-            instance=self.instance,
-            raise_on_error=False,
-            asset_selection=list(map(dg.AssetKey, assets)),
-            run_config=dict(ccnews.run_config(redo)) if redo else None,
-        )
+        # A sensor reads from Dagster when its runs were requested and ended.
+        with freeze_time(self.now):
+            return self.defs.resolve_implicit_global_asset_job_def().execute_in_process(
+                partition_key=day,
+                tags=dict(tags or {}),
+                instance=self.instance,
+                raise_on_error=False,
+                asset_selection=list(map(dg.AssetKey, assets)),
+                run_config=dict(ccnews.run_config(redo)) if redo else None,
+            )
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def _is_table(value: dg.MetadataValue) -> bool:
 
 def test_no_address_of_a_page_is_in_the_home_of_dagster(finished_demo: Demo) -> None:
     news = open_root(finished_demo.root)
-    columns = {"raw_news": "uri", "all_articles": "url", "pending_articles": "article_url"}
+    columns = {"raw_news": "uri", "all_articles": "url", "pending_articles": "article_url_canon"}
     addresses = {
         address.encode()
         for dataset, column in columns.items()

@@ -104,7 +104,7 @@ def _json_type(annotation: object) -> pl.DataType:
 
 
 _NAME = re.compile(r"\{(\w+)\}")
-# A part of this name stands for a path of any depth: people arrange their own files.
+# A part of this name stands for a path of any depth, as it is: people arrange their own files.
 _ANY_DEPTH = "file"
 
 Engine = Literal["parquet", "delta", "sql", "files", "store", "index", "view", "external"]
@@ -138,7 +138,7 @@ class Place:
     def path(self, **values: str) -> str:
         """Return the path of the file with these values, relative to the root."""
         quoted = {
-            name: quote(value, safe="/" if name == _ANY_DEPTH else "")
+            name: value if name == _ANY_DEPTH else quote(value, safe="")
             for name, value in values.items()
         }
         return self.template.format(**quoted)
@@ -155,9 +155,12 @@ class Place:
     def parse(self, path: str) -> Mapping[str, str] | None:
         """Return the values in the path of a file, or None for a path of something else."""
         found = _pattern(self.template).fullmatch(path)
-        return (
-            {name: unquote(value) for name, value in found.groupdict().items()} if found else None
-        )
+        if found is None:
+            return None
+        return {
+            name: value if name == _ANY_DEPTH else unquote(value)
+            for name, value in found.groupdict().items()
+        }
 
 
 # The names in a path that make up the key of a partition: the first of these that a path has.

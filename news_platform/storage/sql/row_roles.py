@@ -4,7 +4,8 @@ A column states its role in its `info`: `sa.Column("feed_url", sa.Text, info={"r
 With `info={"path": "/robots.txt"}` the value is the beginning of the address.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,22 +53,17 @@ def is_meant(column: sa.Column[Any], value: object, target: Target) -> bool:
     return isinstance(value, str) and target.covers(role_of(column), f"{value}{path}")
 
 
-def _conditions(found: CoveredValues) -> Iterator[tuple[sa.Table, sa.ColumnElement[bool]]]:
-    tables = {column.table: None for column in found}
-    for table in tables:
-        own = [(column, values) for column, values in found.items() if column.table is table]
-        yield (
-            table,
-            sa.or_(*(column.in_(part) for column, values in own for part in chunks(values))),
-        )
-
-
 def count_rows(connection: sa.Connection, found: CoveredValues) -> int:
-    """Return how many rows have one of the values."""
-    return sum(
-        connection.execute(sa.select(sa.func.count()).select_from(table).where(where)).scalar_one()
-        for table, where in _conditions(found)
-    )
+    """Return how many rows have one of the values: of each table by the column that has most."""
+    rows: Counter[sa.Table] = Counter()
+    for column, values in found.items():
+        chosen = sa.select(sa.func.count()).select_from(column.table)
+        counted = sum(
+            connection.execute(chosen.where(column.in_(part))).scalar_one()
+            for part in chunks(values)
+        )
+        rows[column.table] = max(rows[column.table], counted)
+    return rows.total()
 
 
 def delete_rows(connection: sa.Connection, found: CoveredValues) -> int:

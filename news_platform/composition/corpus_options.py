@@ -26,6 +26,7 @@ def corpus_options(given: CorpusSettings) -> CorpusOptions:
         CorpusOptions,
         given,
         languages=frozenset(given.languages),
+        domains=frozenset(given.domains),
         workers=max(1, given.workers),
         memory_bytes=given.memory_mb << 20,
     )

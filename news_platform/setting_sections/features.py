@@ -211,6 +211,9 @@ class CorpusSettings(Section):
     languages: LowerNames = env(
         "NEWS_PLATFORM_CORPUS_LANGUAGES", "only these languages of raw_news; empty: all", ()
     )
+    domains: LowerNames = env(
+        "NEWS_PLATFORM_CORPUS_DOMAINS", "only articles of these domains; empty: all", ()
+    )
     workers: int = WORKERS
     memory_mb: int = MEMORY_MB
     scratch: str | None = SCRATCH

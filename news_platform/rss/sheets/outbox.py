@@ -59,7 +59,6 @@ _ROW_BYTES = 500
 # SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
 _CHUNK = 500
 _SENDING, _DONE = "sending", "done"
-_ARTICLE_TAB_NAMES = [tab.name for tab in TABS if tab.order]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +92,6 @@ class Intent:
     def fence(self) -> int:
         """Return the token as a positive 31-bit number, which the API accepts as a metadata id."""
         return (int(self.token[:8], 16) & 0x7FFFFFFF) or 1
-
-    @property
-    def tabs(self) -> set[str]:
-        """Return the names of the tabs that the batch changes."""
-        return {row.tab for row in self.rows}
 
     def is_in(self, fences: Mapping[int, str]) -> bool:
         """Return whether a spreadsheet with these fences holds the batch."""
@@ -188,9 +182,8 @@ def read_tokens(engine: sa.Engine, spreadsheet_id: str) -> set[str]:
 def shows_articles(engine: sa.Engine, spreadsheet_id: str) -> bool:
     """Return whether a spreadsheet shows any row besides feeds and settings."""
     rows = SHEET_ROWS.c
-    chosen = sa.select(rows.key).where(
-        rows.book == spreadsheet_id, rows.tab.in_(_ARTICLE_TAB_NAMES), rows.seq > 0
-    )
+    ordered = rows.tab.in_([tab.name for tab in TABS if tab.order])
+    chosen = sa.select(rows.key).where(rows.book == spreadsheet_id, ordered, rows.seq > 0)
     with read_transaction(engine) as connection:
         return connection.execute(chosen.limit(1)).first() is not None
 
@@ -219,9 +212,8 @@ def read_last_written(engine: sa.Engine, spreadsheet_id: str) -> dict[str, Mappi
     chosen = sa.select(rows.key, rows.shown)
     with read_transaction(engine) as connection:
         sending = _read_open(connection, spreadsheet_id)
-        known = (
-            {row.key: "" for row in sending.rows if row.tab == FEEDS_TAB.name} if sending else {}
-        )
+        sent = sending.rows if sending else ()
+        known = {row.key: "" for row in sent if row.tab == FEEDS_TAB.name}
         where = (rows.book == spreadsheet_id, rows.tab == FEEDS_TAB.name)
         known.update((key, shown) for key, shown in connection.execute(chosen.where(*where)))
     return {key: json.loads(shown or "{}") for key, shown in known.items()}

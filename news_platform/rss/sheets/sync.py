@@ -265,7 +265,7 @@ def _send(
         view = fetch_view(spreadsheet, known)
         if intent.is_in(view.state.fences):
             return _mark_done(writer, intent, report)
-        wanted = [tab for name, tab in view.tabs.items() if name in intent.tabs]
+        wanted = [view.tabs[name] for name in {row.tab for row in intent.rows} & set(view.tabs)]
         numbers = fetch_row_numbers(spreadsheet, wanted)
         doubled = sum(len(rows) - 1 for found in numbers.values() for rows in found.values())
         report.doubled_keys = max(report.doubled_keys, doubled)

@@ -8,7 +8,7 @@ writes nothing.
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,13 +199,13 @@ def _outdated(
     return [book for book in books if book in outdated]
 
 
-def _iter_changes(connection: sa.Connection, *, since: int) -> Iterator[tuple[int, int]]:
+def _iter_changes(connection: sa.Connection, *, since: int) -> Iterator[Sequence[int]]:
     """Yield the row_id and change number of what changed about articles after a change."""
     for tab in ARTICLE_TABS:
         seq = tab.table.c.changed_seq
         chosen = sa.select(tab.table.c[tab.order or tab.key], seq).where(seq > since)
         # Streamed: before all books are written, every row of the ledger may be among them.
-        yield from connection.execute(chosen.execution_options(yield_per=10_000)).tuples()
+        yield from connection.execute(chosen.execution_options(yield_per=10_000))
 
 
 def _delete_others(

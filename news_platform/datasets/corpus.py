@@ -121,7 +121,7 @@ FEED_ARTICLES = Dataset(
     group="corpus",
     description="Articles of feeds by the day they were stored, with the columns of "
     "crawl_articles. The running day is refreshed at most every "
-    "NEWS_PLATFORM_CORPUS_REFRESH_MINUTES.",
+    "15 minutes.",
     row="one article of a feed",
     place=Place("delta", "feed_articles"),
     partitions="day",

@@ -48,7 +48,11 @@ def explain_article(engine: sa.Engine, store: ObjectStore, page: PageAddress) ->
             yield from _steps(row)
             for one in read_states(connection, row.row_id):
                 reason = f": {one.reason.rstrip('.')}" if one.reason else ""
-                yield _said(row, one.status, f"It became {one.status}{reason}.", one.at)
+                text, source = (
+                    f"It became {one.status}{reason}.",
+                    f"ledger article_states id={one.id}",
+                )
+                yield _said(row, one.status, text, one.at, source=source)
             yield _status(row)
             yield from _text(row)
             yield from _related(connection, row)
@@ -81,7 +85,8 @@ def _said(
 def _feeds_of(connection: sa.Connection, row: sa.Row[Any]) -> Iterator[Evidence]:
     """Yield the feeds that list an article, the first one first."""
     items = sa.select(FEED_ITEMS.c.feed_url, FEED_ITEMS.c.changed_at)
-    seen = dict(connection.execute(items.where(FEED_ITEMS.c.row_id == row.row_id)).tuples())
+    listed = connection.execute(items.where(FEED_ITEMS.c.row_id == row.row_id))
+    seen = {feed: at for feed, at in listed}
     for feed in filter(None, dict.fromkeys((row.feed_url, *row.sources_list, *seen))):
         is_first = feed == row.feed_url
         text = f"{feed} {'listed it first' if is_first else 'lists it, too'}."
@@ -231,7 +236,7 @@ def explain_site_feeds(engine: sa.Engine, domain: str) -> Iterator[Evidence]:
         rows = connection.execute(chosen).all()
     for status, count, newest in rows:
         text = f"{count} articles of the domain are {status}."
-        yield Evidence(ARTICLES.name, status, text, at=newest, source="ledger raw")
+        yield Evidence(FEEDS.name, status, text, at=newest, source="ledger raw")
     if not feeds and not rows:
         yield Evidence(
             FEEDS.name, "absent", f"The ledger has neither feeds nor articles of {domain}."

@@ -27,7 +27,10 @@ def root(tmp_path: Path) -> ObjectStore:
 
 def test_a_dry_run_lists_the_places_and_stores_nothing(root: ObjectStore) -> None:
     found = TAKEDOWN.json(root, "add", URL, "--reason", "x", "--dry-run")
-    assert found == {"places": {"raw_news": {str(DAY): 1}, "captures": {str(DAY): 1}}}
+    assert found == {
+        "places": {"raw_news": {str(DAY): 1}, "captures": {str(DAY): 1}},
+        "same_text_elsewhere": [],
+    }
     assert list(root.list("takedowns")) == []
 
 

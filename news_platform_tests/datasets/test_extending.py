@@ -63,7 +63,7 @@ def package(tmp_path_factory: pytest.TempPathFactory, steps: Mapping[str, str]) 
     folder = tmp_path_factory.mktemp("extended")
     for name in COPIED:
         source = PROJECT / name
-        ignore = shutil.ignore_patterns("__pycache__", "*.png")
+        ignore = shutil.ignore_patterns("__pycache__")
         if source.is_dir():
             shutil.copytree(source, folder / name, ignore=ignore)
         else:

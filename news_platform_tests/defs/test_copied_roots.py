@@ -1,4 +1,4 @@
-"""A copied root is not stale anywhere, whether it is copied to a folder or to a bucket."""
+"""A copied root is not stale anywhere, in a folder or, but for feed_articles, in a bucket."""
 
 import json
 import shutil
@@ -43,7 +43,9 @@ def test_a_copy_is_not_stale(copied: Path) -> None:
 
 def test_a_copy_in_a_bucket_is_not_stale(copied: Path, s3_store: ObjectStore) -> None:
     _copy(open_store(str(copied)), s3_store)
-    assert _stale(s3_store) == {}
+    # A local day of articles is compared without the columns that every poll changes; of an object
+    # in a bucket only the ETag is known, so these days are built once more.
+    assert _stale(s3_store).keys() == {"feed_articles"}
 
 
 def test_inputs_that_changed_are_stale_in_a_copy(copied: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_survey_that_runs_while_a_request_waits_is_cleaned_later(
     queue_batch(batch, store=local_store, queue=queue, now=NOW)
     ask(local_store, "domain", "gone.example")
     survey(batch, site("a.example"), store=local_store, queue=queue)
-    assert ("domain_metadata", f"prod/{batch.folder}") in list_pending(local_store)
+    assert ("domain_metadata", batch.key) in list_pending(local_store)
 
 
 def test_queueing_twice_changes_nothing(

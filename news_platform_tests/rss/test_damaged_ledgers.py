@@ -120,7 +120,7 @@ def _assert_refused(root: Path, match: str) -> None:
         message = str(result.exception)
         assert match in message, message
         assert "ledger" in message
-        assert "ledger check" in message or "update" in message
+        assert "ledger check" in message or "use that version" in message
         assert _hashes(root) == before, words
 
 

@@ -50,8 +50,8 @@ def build_update(
             requests.append(_append(tab, new))
     if cells > max_cells and cells > view.cells:
         raise SpreadsheetFull(
-            f"the spreadsheet is nearly full: {view.cells:,} of 10,000,000 cells, and "
-            "NEWS_PLATFORM_SHEETS_MAX_CELLS leaves no room for another batch: raise it"
+            f"the spreadsheet is nearly full: {view.cells:,} of 10,000,000 cells leave no space "
+            "for another batch: delete columns that editors added, or name a new spreadsheet"
         )
     # The fence comes first, so that a second copy is rejected before anything else. Old fences are
     # removed in the same call: cleaning up takes no quota of its own.

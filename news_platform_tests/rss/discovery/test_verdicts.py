@@ -15,7 +15,6 @@ from news_platform.rss.ledger.feed_rows import (
     move_feed,
     read_feed,
     unknown_feeds,
-    upsert_feed,
 )
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.web.opml import OpmlFeed
@@ -91,15 +90,6 @@ def test_every_verdict_has_a_rule() -> None:
         assert verdicts.feed_state(verdict) in ("rejected", "unreachable")
         assert 0 < rule.first_days <= rule.longest_days
         assert verdicts.next_check_at(verdict, tries=1_000, now=NOW) is not None
-
-
-def test_a_feed_of_an_earlier_version_that_was_unreachable_is_checked_at_once(
-    sqlite_ledger: sa.Engine,
-) -> None:
-    with write_transaction(sqlite_ledger) as transaction:
-        for url, verdict in ((FEED, "unreachable"), (OTHER, "not_a_feed")):
-            upsert_feed(transaction, url, feed_url=url, status="rejected", verdict=verdict)
-    assert feeds_to_check(sqlite_ledger, now=NOW) == [FEED]
 
 
 def listing(engine: sa.Engine, *feeds: OpmlFeed) -> ListingReport:

@@ -13,8 +13,9 @@ from news_platform_tests.walks.record import (
     render_walk,
 )
 
-# A newcomer reads these modules to follow one record through the platform.
-MOST_MODULES = {"crawl": 62, "feed": 89}
+# A newcomer reads these modules to follow one record through the platform. The aim is 45 and 60;
+# until it is reached, the numbers may only fall.
+MOST_MODULES = {"crawl": 59, "feed": 84}
 
 
 @pytest.mark.parametrize("name", WALKS)

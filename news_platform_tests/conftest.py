@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -52,6 +53,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _name(item) in LIVE:
             item.add_marker(pytest.mark.live)
     items.sort(key=_start_order)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line per reason what was skipped."""
+    skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", ()))
+    reasons = Counter(str(one[2]) for one in skipped if isinstance(one, tuple))
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count} skipped: {reason.removeprefix('Skipped: ')}")
 
 
 def _name(item: pytest.Item) -> str:

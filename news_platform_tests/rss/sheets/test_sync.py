@@ -231,7 +231,7 @@ def test_a_limit_without_room_for_a_batch_is_an_error_and_makes_no_books(
 ) -> None:
     harness.options = SyncOptions(max_cells=7_110)
     for _ in range(2):
-        with pytest.raises(ConfigError, match="NEWS_PLATFORM_SHEETS_MAX_CELLS leaves no room"):
+        with pytest.raises(ConfigError, match="leave no space for another batch"):
             harness.sync()
     assert len(harness.emulator.books) == 1
 

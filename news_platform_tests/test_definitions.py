@@ -7,6 +7,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster._serdes import serialize_value
 
 from news_platform.definitions import build_definitions
 from news_platform.resources import Resources
@@ -101,3 +103,9 @@ def test_a_start_loads_no_heavy_library(module: str, heavy: tuple[str, ...]) -> 
         [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_the_code_server_can_send_the_definitions(tmp_path: Path) -> None:
+    defs = build_definitions(Resources(Settings(root=str(tmp_path))))
+    sent = serialize_value(RepositorySnap.from_def(defs.get_repository_def()))
+    assert '"search_index"' in sent

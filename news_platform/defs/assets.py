@@ -44,7 +44,7 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
         group_name=dataset.group,
         owners=[f"team:{dataset.group}"],
         kinds=set(dataset.kinds),
-        tags={"sensitivity": dataset.sensitivity, "cost": dataset.cost},
+        tags={"sensitivity": dataset.sensitivity.value, "cost": dataset.cost},
         code_version=dataset.version,
         skippable=skippable,
         metadata={
@@ -70,7 +70,7 @@ def dataset_asset(
             group_name=spec.group_name,
             owners=list(spec.owners),
             kinds=set(dataset.kinds),
-            tags={"sensitivity": dataset.sensitivity, "cost": dataset.cost},
+            tags={"sensitivity": dataset.sensitivity.value, "cost": dataset.cost},
             code_version=spec.code_version,
             metadata=spec.metadata,
             backfill_policy=backfill_policy(dataset),

@@ -186,11 +186,6 @@ def is_taken_down(store: ObjectStore, info: ObjectInfo, takedowns: Takedowns) ->
     return any(map(takedowns.covers_url, stated_urls(_snapshot(info, store.read(info.path)))))
 
 
-def iter_snapshots(store: ObjectStore) -> list[ObjectInfo]:
-    """Return the snapshots of all institutions."""
-    return _snapshots(store, SNAPSHOTS_FOLDER)
-
-
 def _snapshots(store: ObjectStore, folder: str) -> list[ObjectInfo]:
     return [info for info in store.list(folder) if info.path.lower().endswith(SUFFIXES)]
 

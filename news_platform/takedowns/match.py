@@ -117,10 +117,6 @@ class Takedowns:
         """Return whether a whole host or domain, in natural order, is taken down."""
         return bool(domain) and bool(self.domains) and self._has_host(plain_host(domain or ""))
 
-    def covers_robots(self, origin: str) -> bool:
-        """Return whether the robots.txt of an origin is taken down, by a domain or a prefix."""
-        return self.covers_url(f"{origin}/robots.txt")
-
     @property
     def registrable_domains(self) -> frozenset[str]:
         """Return the registrable domains that have covered pages, in natural order."""

@@ -97,11 +97,6 @@ def content_part(store: ObjectStore, digest: Digest | None = None) -> PartOf:
     return lambda it: f"{it.path}\n{_file_md5(folder / it.path, it.etag)}\n{it.size_bytes}"
 
 
-def name_part(marker: StoredObject) -> str:
-    """Return what a marker adds to a fingerprint by its name, which every copy of a root keeps."""
-    return marker.path
-
-
 def content_tag(store: ObjectStore, path: str, etag: str, digest: Digest | None = None) -> str:
     """Return the ETag of a remote object or the digest of a local file."""
     folder = store.local_folder

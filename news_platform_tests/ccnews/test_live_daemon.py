@@ -40,8 +40,11 @@ defs = dg.Definitions(
     executor=dg.in_process_executor,
 )
 """
+# As in dagster.yaml, with shorter times: a kill can leave a run that was being started.
 _INSTANCE = """
 telemetry: {enabled: false}
+run_monitoring: {enabled: true, start_timeout_seconds: 20, poll_interval_seconds: 2}
+run_retries: {enabled: true, max_retries: 2}
 concurrency: {runs: {max_concurrent_runs: 2}}
 """
 
@@ -96,9 +99,13 @@ class Daemon:
             process.wait()
 
     def requests(self) -> Counter[str]:
-        """Count the runs by the partition and fingerprint that they were requested for."""
+        """Count the runs that have not failed, by the inputs that they were requested for."""
         with dg.DagsterInstance.from_config(str(self.home)) as instance:
-            return Counter(run.tags[INPUTS_TAG] for run in instance.get_runs())
+            return Counter(
+                run.tags[INPUTS_TAG]
+                for run in instance.get_runs()
+                if run.status not in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+            )
 
     def ticks(self) -> int:
         """Count the ticks of the sensor that have ended."""

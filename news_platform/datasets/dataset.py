@@ -329,8 +329,8 @@ class Dataset:
     `row` says what one row is. `beside` has the templates of further files that belong to it, such
     as manifests. Partition columns are in the path only and are strings. `version` is
     that of the code that makes the rows, None if an outside system writes them. `options` names the
-    fields of the feature's options that the rows depend on. `keep` names the setting with the days
-    for which it is kept; empty: for good. `freshness` is a reason where there is no limit.
+    fields of the feature's options that the rows depend on. `keep` is the days that it is kept, or
+    the setting that has them; empty: for good. `freshness` is a reason where there is no limit.
     `page` is its page of the docs, by default that of its group; `explorer` is the page of the
     explorer that shows it. A dataset with `is_asset=False` is written by the asset of
     another, `written_by`. `sources` maps `dataset.column` to the columns that are made from it, and
@@ -358,7 +358,7 @@ class Dataset:
     sensitivity: Sensitivity = Sensitivity.facts
     cost: Literal["low", "medium", "high"] = "low"
     freshness: Freshness | str = ""
-    keep: str = ""
+    keep: int | str = ""
     removal: Removal = "rows"
     page: str = ""
     explorer: str = "/status"

@@ -286,7 +286,7 @@ DROPPED_RESPONSES = _side_table(
     "missing. Written by the run of raw_news; files expire after "
     "NEWS_PLATFORM_DROPPED_RESPONSES_DAYS.",
     row="one record of the crawl that gave no page",
-    keep="ccnews.dropped_responses_days",
+    keep="ccnews.dropped_days",
     sentence=RowSentence(
         "The crawl of {year}-{month}-{day} has a response that gave no page: {reason}.",
         state="dropped",

@@ -14,7 +14,7 @@ from news_platform.domain_metadata.news_sitemaps import (
 from news_platform.resources import Clock, DataRoot, Ledger, Web, candidate_options
 from news_platform.rss import pipeline
 from news_platform.rss.export import WHOLE_LEDGER
-from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.rss.ledger.entries import add_sitemap_pages, domains_with_feeds
 from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns
 

@@ -24,7 +24,7 @@ from news_platform.domain_metadata.raw_files import import_file
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
 from news_platform.domain_metadata.table import build_table
 from news_platform.errors import FetchError
-from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.rss.ledger.entries import add_sitemap_pages, domains_with_feeds
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns

@@ -7,10 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.datasets.article_sheets import ARTICLE_SHEETS
-from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.evidence import Evidence
-from news_platform.datasets.feeds import FEEDS
+from news_platform.datasets.feeds import ARTICLE_SHEETS, ARTICLES, FEEDS
 from news_platform.rss.discovery import RECHECKS, UNLISTED
 from news_platform.rss.feed_admin import FeedFilter, FeedHistory, list_feeds, read_history
 from news_platform.rss.feed_alarms import AlarmOptions, is_silent

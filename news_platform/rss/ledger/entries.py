@@ -9,13 +9,12 @@ article is kept in `feed_items`: a difference means that the publisher changed t
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry, with_link_key
 from news_platform.rss.ledger.article_queue import note_states
-from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
@@ -75,30 +74,6 @@ class FeedItem:
     is_paywalled: bool = False
 
 
-class ListedPage(Protocol):
-    """A page in a news sitemap."""
-
-    @property
-    def url(self) -> str:
-        """Return the address of the page."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """Return its title, or ''."""
-        ...
-
-    @property
-    def published_at(self) -> datetime:
-        """Return when it was published, in UTC."""
-        ...
-
-    @property
-    def sitemap_url(self) -> str:
-        """Return the sitemap that lists it."""
-        ...
-
-
 def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
     """Return the entries that link to a web page, one per URL, newest first."""
     found: dict[str, FeedEntry] = {}
@@ -107,15 +82,6 @@ def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
             found.setdefault(entry.link_hash, entry)
     # The sort is stable: entries without a date keep their order, after the dated ones.
     return dict(sorted(found.items(), key=lambda item: _age(item[1])))
-
-
-def without_taken_down(
-    entries: Mapping[str, FeedEntry], takedowns: Takedowns
-) -> Mapping[str, FeedEntry]:
-    """Return the entries, by URL hash, that may be collected."""
-    if not takedowns:
-        return entries
-    return {key: entry for key, entry in entries.items() if not takedowns.covers_url(entry.link)}
 
 
 def add_entries(
@@ -133,7 +99,8 @@ def add_entries(
     down are left out.
     """
     given = len(entries)
-    entries = without_taken_down(entries, takedowns)
+    if takedowns:
+        entries = {k: one for k, one in entries.items() if not takedowns.covers_url(one.link)}
     # ArticlesIndex also holds the aliases of an article, which Raw has in one row.
     known = _known_rows(transaction.connection, list(entries))
     # Several URLs may belong to one row; the first, which is the newest, wins.
@@ -435,39 +402,30 @@ def _item_row(row_id: int, feed_url: str, entry: FeedEntry, *, now: datetime) ->
     }
 
 
-def domains_with_feeds(engine: sa.Engine) -> frozenset[str]:
-    """Return the domains whose feeds are polled: their articles need no sitemap."""
-    return frozenset(registrable_domain(url) for url, _ in feed_urls(engine))
-
-
-def add_sitemap_pages(
+def add_sitemap_entries(
     engine: sa.Engine,
-    pages: Iterable[ListedPage],
+    listed: Iterable[tuple[str, FeedEntry]],
     *,
     now: datetime,
     takedowns: Takedowns = NO_TAKEDOWNS,
 ) -> AddedEntries:
-    """Add the pages of each sitemap in one transaction each; return what was new and known.
+    """Add pages of news sitemaps as if a feed had listed them; return what was new and known.
 
-    Pages that are taken down are left out.
+    Each page comes with the URL of its sitemap, and has `sitemap:` and that URL in place of a feed
+    URL. Each sitemap is one transaction. Pages that are taken down are left out.
     """
     sitemaps: dict[str, list[FeedEntry]] = {}
-    for page in pages:
-        if takedowns.covers_url(page.url):
-            continue
-        entry = FeedEntry(page.url, page.title, page.published_at, id=page.url, summary="")
-        sitemaps.setdefault(page.sitemap_url, []).append(entry)
-    added = [_add(engine, f"sitemap:{url}", entries, now=now) for url, entries in sitemaps.items()]
-    total = AddedEntries(sum(one.new for one in added), sum(one.known for one in added))
+    for sitemap_url, entry in listed:
+        sitemaps.setdefault(f"sitemap:{sitemap_url}", []).append(entry)
+    new = known = 0
+    for feed_url, entries in sitemaps.items():
+        keyed = entries_by_url_hash(entries)
+        with write_transaction(engine) as transaction:
+            added = add_entries(
+                transaction, feed_url, keyed, max_new=len(keyed), now=now, takedowns=takedowns
+            )
+        new, known = new + added.new, known + added.known
     with write_transaction(engine) as transaction:
-        metrics = {"new_articles": float(total.new), "known_articles": float(total.known)}
+        metrics = {"new_articles": new, "known_articles": known}
         note_metrics(transaction, "sitemaps", metrics, now=now)
-    return total
-
-
-def _add(
-    engine: sa.Engine, feed_url: str, entries: list[FeedEntry], *, now: datetime
-) -> AddedEntries:
-    keyed = entries_by_url_hash(entries)
-    with write_transaction(engine) as transaction:
-        return add_entries(transaction, feed_url, keyed, max_new=len(keyed), now=now)
+    return AddedEntries(new, known)

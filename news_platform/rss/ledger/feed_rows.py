@@ -17,7 +17,7 @@ from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import LeaseTable, LeaseTerm, claim_rows, is_expired
-from news_platform.web.urls import canonical_url
+from news_platform.web.urls import canonical_url, registrable_domain
 
 FeedStatus = Literal["active", "dead", "gone", "rejected", "unreachable", "paused", "retired"]
 # Statuses that are polled; the others were not accepted, or were paused or retired by a person.
@@ -298,6 +298,11 @@ def feed_urls(engine: sa.Engine, *, statuses: Iterable[str] = POLLED) -> list[tu
             .order_by(FEEDS.c.feed_url)
         )
         return [(url, title) for url, title in connection.execute(chosen)]
+
+
+def domains_with_feeds(engine: sa.Engine) -> frozenset[str]:
+    """Return the domains whose feeds are polled: their articles need no sitemap."""
+    return frozenset(registrable_domain(url) for url, _ in feed_urls(engine))
 
 
 def with_remark(notes: str, remark: str) -> str:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 
-from news_platform.datasets.warc_paths import Warc, listing_path, parse_warc_path, warc_time
+from news_platform.datasets.raw_news import Warc, listing_path, parse_warc_path, warc_time
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.collected import collected_names, collected_names_of_month
 from news_platform.storage.commit.markers import content_tag, fingerprint

@@ -16,13 +16,17 @@ from urllib.parse import quote, unquote
 import polars as pl
 
 from news_platform.ccnews.listing import first_answering, listed_warcs, month_of
-from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.collected import COLLECTED, Collected
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.dropped_responses import DROPPED, DROPPED_RESPONSES
-from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.raw_news import (
+    CAPTURES,
+    DROPPED,
+    DROPPED_RESPONSES,
+    FEED_CANDIDATES,
+    RAW_NEWS,
+    Warc,
+)
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.datasets.warc_paths import Warc
 from news_platform.storage.commit.collected import (
     amend_collected,
     newest_collected_days,

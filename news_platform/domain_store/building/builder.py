@@ -18,10 +18,9 @@ from datetime import date, datetime
 
 import polars as pl
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_buckets import ROOT as STAGED
-from news_platform.datasets.domain_store import RANGES
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, RANGES
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.domain_store.building.merge import (
     MergeSource,
     build_index,

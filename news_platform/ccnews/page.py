@@ -10,8 +10,8 @@ from news_platform.ccnews.http import HttpHead, parse_head, plain_body
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.warc import DroppedWarcRecord, RecordInfo, WarcResponse
 from news_platform.html.decode import decode_html
-from news_platform.html.feed_autodiscovery import FeedLink, feed_links
-from news_platform.html.page_metadata import PageMetadata, parse_page_metadata
+from news_platform.html.jsonld import PageMetadata, parse_page_metadata
+from news_platform.html.links import FeedLink, feed_links
 from news_platform.web.urls import reversed_domain, reversed_labels, surt
 
 # The time of main-content extraction grows with the square of the nesting depth: 0.02 s at 1,000

@@ -26,8 +26,7 @@ from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.html.feed_autodiscovery import FeedLink
-from news_platform.html.links import join_link
+from news_platform.html.links import FeedLink, join_link
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 
 # Each row group costs about 1 ms: groups of 8 MB and 4 MB were slower (docs/benchmarks/ccnews.md).

@@ -29,7 +29,7 @@ from news_platform.resources import Resources, candidate_options
 from news_platform.rss import pipeline
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
 from news_platform.storage.commit.root import RootAccess
-from news_platform.web.ai_bots import AI_BOTS, compare_bots, parse_bot_list
+from news_platform.web.robots import AI_BOTS, compare_bots, parse_bot_list
 from news_platform.web.urls import registrable_domain
 
 _SURVEYED_DAYS = 30

@@ -7,8 +7,7 @@ from html import unescape
 from typing import Any
 
 from news_platform.html.links import join_link
-from news_platform.text.normalize import normalize_spaces, scrub_text
-from news_platform.text.paywall_notices import without_meter_lines
+from news_platform.text.normalize import normalize_spaces, scrub_text, without_meter_lines
 
 # Some feeds carry whole books; an article is shorter.
 _MAX_TEXT = 200_000

@@ -48,7 +48,7 @@ from news_platform.rss.robots_gate import RobotsDecision, RobotsGate
 from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkReport
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response
-from news_platform.web.http_headers import requested_wait_seconds
+from news_platform.web.responses import requested_wait_seconds
 from news_platform.web.urls import canonical_url, url_hash, url_host
 
 # A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.

@@ -24,8 +24,7 @@ from news_platform.sample.package_data import DATA, PACKAGE, read_tree
 from news_platform.sample.server import site_files
 from news_platform.sample.sites import build_sites
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.web.ai_bots import AI_BOTS_VERSION
-from news_platform.web.robots import Robots
+from news_platform.web.robots import AI_BOTS_VERSION, Robots
 
 __all__ = ["DAYS", "WORLD_NOW", "add_late_warc", "build_world", "place_inputs", "write_world"]
 

@@ -11,11 +11,12 @@ import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.search_index import SEARCH_INDEX
-from news_platform.search.months import month_of, wanted_months
 from news_platform.search.pipeline import (
     build_day,
     index_facets,
     index_problems,
+    month_of,
+    wanted_months,
 )
 from news_platform.search.publish import (
     DATASET,

@@ -15,7 +15,7 @@ from news_platform.rss.ledger.feed_rows import MAX_FEED_URL, FeedRow
 from news_platform.rss.polling import poll_schedule
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.web.fetch import Response
-from news_platform.web.http_headers import (
+from news_platform.web.responses import (
     conditional_headers,
     is_permanent_redirect,
     requested_wait_seconds,

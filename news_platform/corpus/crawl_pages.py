@@ -8,8 +8,8 @@ from datetime import UTC, datetime, time, timedelta
 import polars as pl
 
 from news_platform.corpus.rows import TARGET, CrawlPage, PagePlace
-from news_platform.datasets.captures import CAPTURES, captures_path
 from news_platform.datasets.collected import Collected
+from news_platform.datasets.raw_news import CAPTURES, captures_path
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore

@@ -14,9 +14,13 @@ from news_platform.corpus.export.filtering import (
 from news_platform.corpus.export.publish import current_version, version_files
 from news_platform.corpus.pipeline import classify_pages
 from news_platform.corpus.rows import NO_TEXT, NOT_AN_ARTICLE, CrawlPage
-from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.corpus import (
+    CRAWL_ARTICLES,
+    DELTA_TABLES,
+    STATISTICS_COLUMNS,
+    TRAINING_EXPORT,
+)
 from news_platform.datasets.evidence import Evidence
-from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore

@@ -35,13 +35,13 @@ from news_platform.corpus.rows import (
 )
 from news_platform.corpus.sorted_rows import iter_runs, merge_runs
 from news_platform.datasets import versions
-from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.datasets.corpus import (
     CRAWL_ARTICLES,
     FEED_ARTICLES,
     SORT_COLUMNS,
     STATISTICS_COLUMNS,
 )
+from news_platform.datasets.feeds import ARTICLES, articles_path
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.isolation.pool import Done, Pool
 from news_platform.storage.chunks import chunked

@@ -7,8 +7,8 @@ from datetime import datetime
 import polars as pl
 
 from news_platform.articles.article import Article, guess_category
-from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES, FEED_SOURCE
+from news_platform.datasets.feeds import ARTICLES
 from news_platform.text.normalize import count_words, text_hash
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
 

@@ -15,8 +15,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Self
 
+from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.datasets.evidence import Evidence
-from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import StorageError
 from news_platform.search.index import IndexReader
 from news_platform.search.publish import (

@@ -26,8 +26,7 @@ from news_platform.corpus.export.pipeline import (
     ExportOptions,
     export_corpus,
 )
-from news_platform.datasets.corpus import DELTA_TABLES
-from news_platform.datasets.training_export import CURRENT, TRAINING_EXPORT, export_folder
+from news_platform.datasets.corpus import CURRENT, DELTA_TABLES, TRAINING_EXPORT, export_folder
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (

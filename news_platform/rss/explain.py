@@ -15,8 +15,7 @@ from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.rss.feed_why import explain_feed, rhythm_text
 from news_platform.rss.ledger.article_states import read_states
 from news_platform.rss.ledger.feed_rows import read_feed
-from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW, REVISIONS, ROBOTS
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, RAW, REVISIONS, ROBOTS
 from news_platform.rss.sheets.monthly_books import FOLDER
 from news_platform.rss.sheets.outbox import SHEET_ROWS
 from news_platform.rss.sheets.workbook import DATASET, PARTITION, WORKBOOK_PATH

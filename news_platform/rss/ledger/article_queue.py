@@ -14,13 +14,16 @@ import sqlalchemy as sa
 from news_platform.rss.ledger.article_claims import ArticleClaim, held_by
 from news_platform.rss.ledger.article_states import note_states, trim_states
 from news_platform.rss.ledger.entries import with_text
-from news_platform.rss.ledger.newsroom_tables import (
+from news_platform.rss.ledger.tables import (
     ALERT_MATCHES,
     ANALYSES,
     ARTICLE_STATES,
+    ARTICLES_INDEX,
     FEED_ITEMS,
+    LINKS,
+    RAW,
+    REVISIONS,
 )
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import LedgerTransaction
 
 StoreResult = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]

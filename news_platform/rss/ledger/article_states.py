@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
+from news_platform.rss.ledger.tables import ARTICLE_STATES
 
 # A page that fails for weeks is claimed and closed again and again.
 MOST_STATES = 40

@@ -8,8 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS, FEED_POLLS
-from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.tables import FEED_ITEMS, FEED_POLLS, RAW
 from news_platform.storage.chunks import chunked
 
 

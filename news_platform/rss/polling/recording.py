@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.rss.ledger.entries import AddedEntries, add_entries
 from news_platform.rss.ledger.feed_rows import move_feed, update_feeds
-from news_platform.rss.ledger.newsroom_tables import FEED_POLLS
+from news_platform.rss.ledger.tables import FEED_POLLS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
 from news_platform.rss.polling import poll_schedule
 from news_platform.rss.polling.poll_results import PollResult, internal_error, next_poll_at

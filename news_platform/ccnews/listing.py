@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from news_platform.datasets.warc_paths import Warc, listing_path, parse_warc_path
+from news_platform.datasets.raw_news import Warc, listing_path, parse_warc_path
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.collected import collected_names_of_month
 from news_platform.storage.commit.markers import content_tag, fingerprint

@@ -11,7 +11,7 @@ from news_platform.ccnews.source_notes import (
     note_republished,
 )
 from news_platform.datasets.collected import COLLECTED
-from news_platform.datasets.dropped_responses import DROPPED
+from news_platform.datasets.raw_news import DROPPED
 from news_platform.storage.commit.collected import newest_collected_days, read_collected
 from news_platform.storage.commit.collected_months import combine_month, named_unit
 from news_platform.storage.objects.store import ObjectStore

@@ -31,8 +31,7 @@ from news_platform.ccnews.source_notes import (
     read_broken,
 )
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import raw_news_day_prefix
-from news_platform.datasets.warc_paths import Warc
+from news_platform.datasets.raw_news import Warc, raw_news_day_prefix
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
     list_collected,

@@ -6,11 +6,9 @@ from datetime import date
 
 import polars as pl
 
-from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
-from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.raw_news import CAPTURES, DROPPED_RESPONSES, FEED_CANDIDATES, RAW_NEWS
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.storage.commit.collected import amend_collected, read_collected
 from news_platform.storage.engines import ParquetEngine

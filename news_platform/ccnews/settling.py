@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from news_platform.ccnews.listing import Listing, month_of, next_month, read_copy
-from news_platform.datasets.warc_paths import Warc, warc_time
+from news_platform.datasets.raw_news import Warc, warc_time
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import collected_names
 from news_platform.storage.objects.store import ObjectStore

@@ -14,7 +14,7 @@ from datetime import date
 from urllib.parse import quote, unquote
 
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.warc_paths import Warc
+from news_platform.datasets.raw_news import Warc
 from news_platform.storage.commit.markers import content_tag
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 

@@ -31,21 +31,24 @@ from news_platform.ccnews.warc import (
     iter_responses,
 )
 from news_platform.ccnews.writer import WarcWriter, WrittenWarc
-from news_platform.datasets.captures import (
-    CAPTURES,
-    FEED_CANDIDATES,
-    captures_path,
-    feed_candidates_path,
-)
 from news_platform.datasets.collected import (
     Collected,
     collected_path,
     dump_collected,
 )
-from news_platform.datasets.dropped_responses import DROPPED_RESPONSES, dropped_responses_path
-from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix, raw_news_path
+from news_platform.datasets.raw_news import (
+    CAPTURES,
+    DROPPED_RESPONSES,
+    FEED_CANDIDATES,
+    RAW_NEWS,
+    captures_path,
+    dropped_responses_path,
+    feed_candidates_path,
+    raw_news_day_prefix,
+    raw_news_path,
+    warc_day,
+)
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.storage.commit.collected import (

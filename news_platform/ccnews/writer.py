@@ -22,10 +22,8 @@ import pyarrow.parquet as pq
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage
 from news_platform.ccnews.warc import DroppedWarcRecord
-from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
-from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.raw_news import CAPTURES, DROPPED_RESPONSES, FEED_CANDIDATES, RAW_NEWS
 from news_platform.html.feed_autodiscovery import FeedLink
 from news_platform.html.links import join_link
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns

@@ -34,7 +34,7 @@ from news_platform.cli.options import (
     count_type,
 )
 from news_platform.datasets.collected import Collected, recipe_of
-from news_platform.datasets.warc_paths import listing_path, warc_day
+from news_platform.datasets.raw_news import listing_path, warc_day
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.resources import Resources, collect_options, crawl_options
 from news_platform.storage.commit.collected import (

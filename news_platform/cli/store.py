@@ -12,8 +12,7 @@ from rich.progress import Progress
 from news_platform.cli.command import Output, command
 from news_platform.cli.options import count_type
 from news_platform.datasets.dataset import WHOLE
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_store import DOMAIN_CATALOG
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG
 from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import read_stats, write_catalog

@@ -27,9 +27,8 @@ from news_platform.ccnews.pipeline import (
 from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.settling import record_arrivals
 from news_platform.ccnews.source_notes import list_republished
-from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
+from news_platform.datasets.raw_news import FIRST_DAY, RAW_NEWS, WARC_PATHS, raw_news_day_prefix
 from news_platform.datasets.registry import DATASETS
-from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
 from news_platform.defs.assets import asset_spec, backfill_policy, rebuild_rule
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
 from news_platform.defs.ccnews_maintenance import (

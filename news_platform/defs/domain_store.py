@@ -8,8 +8,7 @@ import dagster as dg
 import pydantic
 
 from news_platform.datasets.dataset import WHOLE
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_store import DOMAIN_CATALOG, DOMAIN_STORE
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG, DOMAIN_STORE
 from news_platform.defs import ccnews_checks
 from news_platform.defs.assets import dataset_asset, rebuild_rule
 from news_platform.defs.checks import (

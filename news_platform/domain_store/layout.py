@@ -7,8 +7,8 @@ import polars as pl
 import polars_hash
 import xxhash
 
-from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.errors import InputError
 
 MANIFESTS = f"{STORE}/manifests"

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.building.builder import (
     Builder,

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.domain_store.commit import (
     find_unneeded,
     forget_retired,

@@ -11,8 +11,11 @@ import pytest
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import collected_path
-from news_platform.datasets.dropped_responses import DROPPED_RESPONSES, dropped_responses_path
-from news_platform.datasets.raw_news import RAW_NEWS_ORDER
+from news_platform.datasets.raw_news import (
+    DROPPED_RESPONSES,
+    RAW_NEWS_ORDER,
+    dropped_responses_path,
+)
 from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.collected_months import combine_month, find_table_units

@@ -16,7 +16,7 @@ from news_platform.ccnews.listing import (
     previous_month,
     read_copy,
 )
-from news_platform.datasets.warc_paths import listing_path, parse_warc_path, warc_day
+from news_platform.datasets.raw_news import listing_path, parse_warc_path, warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings

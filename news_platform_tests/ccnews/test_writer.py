@@ -18,8 +18,7 @@ from news_platform.ccnews.writer import (
     arrow_schema,
     feed_urls,
 )
-from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
-from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.raw_news import CAPTURES, FEED_CANDIDATES, RAW_NEWS
 from news_platform_tests.ccnews.archive import NAME, Record, article, gzipped, http, stream
 from news_platform_tests.ccnews.crawl import mixed_pages
 

@@ -13,8 +13,7 @@ from typing import BinaryIO, cast
 
 import polars as pl
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_store import ENTRIES, RANGES, RECORDS
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, ENTRIES, RANGES, RECORDS
 from news_platform.domain_store.building.index import byte_ranges
 from news_platform.domain_store.building.uploads import Uploads
 from news_platform.domain_store.fragments import RangeReader

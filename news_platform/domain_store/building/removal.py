@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.domain_store.building.verify import records_by_batch
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.manifest import Manifest

@@ -15,8 +15,8 @@ from functools import partial
 import polars as pl
 
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_store.commit import read_bucket_count
 from news_platform.domain_store.layout import (

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_FIRST, RAW_NEWS_ORDER
 from news_platform.domain_store.layout import validated_batch
 from news_platform.errors import InputError

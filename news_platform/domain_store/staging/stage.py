@@ -16,9 +16,9 @@ from itertools import chain, groupby
 import polars as pl
 
 from news_platform.datasets import versions
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_buckets import ROOT as DATASET
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.domain_store import STAGED_ROOT as DATASET
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_store.building.uploads import Uploads, open_uploads, scratch_errors

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from news_platform.datasets.collected import collected_prefix
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.domain_store.building.removal import (
     Removal,
     require_allowed,

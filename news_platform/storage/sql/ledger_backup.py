@@ -37,7 +37,9 @@ from news_platform.storage.sql.engine import (
 from news_platform.storage.sql.sqlite_file import (
     check_file,
     connect_readonly,
+    count_readable_rows,
     is_new,
+    iter_page_problems,
     sqlite_error,
 )
 
@@ -47,7 +49,6 @@ _ROWS = 1_000
 _VERSION_TABLE = "alembic_version"
 # It has one row in a new ledger, too.
 _SEQUENCE_TABLE = "ledger_sequence"
-_MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +253,9 @@ def _copy_rows(source: sa.Connection, target: sa.Connection) -> dict[str, int]:
             raise InputError(f"a row of {name!r} cannot be stored: {cause}", thing=name) from error
     _write_counters(target, read_counters(source))
     digests = _digests(source)
-    if name := _differing(target, digests):
+    if differing := _differing(target, digests):
         thing = shown_url(target.engine.url)
-        cause = f"returns other rows of {name!r} than were written"
+        cause = f"returns other rows of {differing!r} than were written"
         raise StorageError(f"ledger {thing!r} {cause}; nothing was changed", thing=thing)
     return {name: count for name, (count, _) in digests.items()}
 
@@ -273,7 +274,7 @@ def _require_empty(target: sa.Connection) -> None:
 def _require_unchanged(source: sa.Engine, digests: TableDigests) -> None:
     with read_transaction(source) as connection:
         name = _differing(connection, digests)
-    if name:
+    if name is not None:
         raise InputError(
             f"{name!r} of the ledger was written to while it was moved: run "
             "`news-platform pause`, wait for the runs in progress, and move again; "
@@ -410,8 +411,11 @@ def _check_sqlite(file: Path) -> LedgerCheck:
         return LedgerCheck(str(file), problems=tuple(problems))
     try:
         with closing(connect_readonly(file)) as connection:
-            problems += _page_problems(connection)
-            revision, rows = _readable_rows(connection, problems)
+            problems += iter_page_problems(connection)
+            rows = count_readable_rows(connection, problems)
+            version = f"SELECT version_num FROM {_VERSION_TABLE}"
+            has_version = rows.pop(_VERSION_TABLE, 0) > 0
+            revision = connection.execute(version).fetchone()[0] if has_version else None
     except sqlite3.Error as error:
         return LedgerCheck(str(file), problems=(*problems, f"cannot be read: {error}"))
     return _checked_schema(str(file), revision, rows, tuple(problems))
@@ -428,33 +432,3 @@ def _checked_schema(
     if rows and revision is None:
         problems += ("it has tables, but no revision: it is not a ledger of ours",)
     return LedgerCheck(ledger, revision, revision in known[1:], rows, problems)
-
-
-def _page_problems(connection: sqlite3.Connection) -> Iterator[str]:
-    try:
-        for (text,) in connection.execute(f"PRAGMA integrity_check({_MAX_PROBLEMS})"):
-            if text != "ok":
-                yield " ".join(str(text).split())
-    except sqlite3.DatabaseError as error:
-        yield f"the check ended early: {error}"
-
-
-def _readable_rows(
-    connection: sqlite3.Connection, problems: list[str]
-) -> tuple[str | None, dict[str, int]]:
-    """Return the revision, and how many rows of each table can be read, up to the first damage."""
-    connection.text_factory = bytes  # text that is not UTF-8 would end the reading
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    revisions: list[str] = []
-    counts = {}
-    for (name,) in connection.execute(f"{query} ORDER BY name").fetchall():
-        table, count = name.decode(), 0
-        try:
-            for row in connection.execute(f'SELECT * FROM "{table}"'):
-                count += 1
-                revisions += [row[0].decode()] if table == _VERSION_TABLE else []
-        except sqlite3.DatabaseError as error:
-            problems.append(f"{table!r} can be read up to row {count}: {error}")
-        counts[table] = count
-    counts.pop(_VERSION_TABLE, None)
-    return next(iter(revisions), None), counts

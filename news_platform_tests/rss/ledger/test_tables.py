@@ -37,7 +37,10 @@ def test_a_new_ledger_has_every_table_and_column(ledger: sa.Engine) -> None:
     assert SHEET_ROWS.metadata is METADATA, "the sheets add their tables to the ledger's"
     with ledger.begin() as connection:
         context = MigrationContext.configure(connection)
-        assert compare_metadata(context, [METADATA, queue.METADATA]) == []
+        found = [compare_metadata(context, one) for one in (METADATA, queue.METADATA)]
+    # The tables of the other one, and Alembic's own, are known to neither.
+    unknown = ("remove_table", "remove_index")
+    assert [item for items in found for item in items if item[0] not in unknown] == []
 
 
 def test_a_later_revision_runs_on_an_older_ledger_alone(

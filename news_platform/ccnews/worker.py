@@ -21,8 +21,7 @@ from urllib.parse import quote
 from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.pool import CollectTask, StoreAddress
-from news_platform.ccnews.progress import ProgressReporter
+from news_platform.ccnews.pool import CollectTask, ProgressReporter, StoreAddress
 from news_platform.ccnews.warc import (
     BrokenWarc,
     DroppedWarcRecord,
@@ -160,8 +159,8 @@ def collect_warc(
             bytes=written.bytes,
             languages={language: part.rows for language, part in sorted(written.news.items())},
             dropped=dict(sorted(dropped.items())),
-            captures=written.captures.rows if written.captures else None,
-            feed_candidates=written.feeds.rows if written.feeds else None,
+            captures=written.captures.rows,
+            feed_candidates=written.feeds.rows,
             extractor_version=EXTRACTOR_VERSION,
             attempt=task.attempt,
             collected_at=task.now.isoformat(),
@@ -292,10 +291,8 @@ def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> 
         raw_news_path(day, language, filename=warc_name): part.path
         for language, part in written.news.items()
     }
-    if written.captures:
-        files[captures_path(day, warc_name)] = written.captures.path
-    if written.feeds:
-        files[feed_candidates_path(day, warc_name)] = written.feeds.path
+    files[captures_path(day, warc_name)] = written.captures.path
+    files[feed_candidates_path(day, warc_name)] = written.feeds.path
     if written.dropped:
         files[dropped_responses_path(day, warc_name)] = written.dropped.path
     old = find_collected(root, day=day, warc=warc_name)

@@ -58,14 +58,14 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class WrittenWarc:
-    """All finished files of a WARC, raw_news by language; None for a dataset that is switched off.
+    """All finished files of a WARC, raw_news by language; `dropped` is None if it is switched off.
 
     `duplicates` counts the pages that have the URI and date of an earlier page.
     """
 
     news: Mapping[str, WrittenFile]
-    captures: WrittenFile | None
-    feeds: WrittenFile | None
+    captures: WrittenFile
+    feeds: WrittenFile
     duplicates: int
     dropped: WrittenFile | None = None
 
@@ -78,7 +78,7 @@ class WrittenWarc:
     def bytes(self) -> int:
         """Return the total size of the files."""
         files = (*self.news.values(), self.captures, self.feeds)
-        return sum(file.path.stat().st_size for file in files if file)
+        return sum(file.path.stat().st_size for file in files)
 
 
 class WarcWriter:
@@ -96,10 +96,8 @@ class WarcWriter:
         self._feeds_path = folder / "_feed_candidates"
         self._warc_name = warc_name
         self._news = NewsWriter(folder, warc_name=warc_name)
-        self._captures = (
-            CapturesWriter(folder / "_captures", warc_name=warc_name) if options.captures else None
-        )
-        self._feeds = FeedTally() if options.feed_candidates else None
+        self._captures = CapturesWriter(folder / "_captures", warc_name=warc_name)
+        self._feeds = FeedTally()
         self._dropped_path = folder / "_dropped" if options.dropped_responses else None
         self._dropped: list[tuple[str | None, str, int]] = []
         self._found: list[Mapping[tuple[str, str], FeedLink]] = []
@@ -112,24 +110,21 @@ class WarcWriter:
         Call `flush_full` after it.
         """
         # Whatever the page can make fail comes before the first change.
-        capture = _capture_row(page) if self._captures else ()
-        feeds = feed_urls(page, self._takedowns) if self._feeds else {}
+        capture = _capture_row(page)
+        feeds = feed_urls(page, self._takedowns)
         self._news.write(page)
         # Only additions to buffers follow, without a call that could fail half-way.
-        if self._captures:
-            self._captures.buffered.append(capture)
-        if self._feeds:
-            self._found.append(feeds)
+        self._captures.buffered.append(capture)
+        self._found.append(feeds)
         self._seen.add((page.record.uri, page.http.date))
         self.rows += 1
 
     def flush_full(self) -> None:
         """Count the feeds of the last page, and write the buffers that are full."""
-        while self._feeds and self._found:
+        while self._found:
             self._feeds.add(self._found.pop())
         self._news.flush_full()
-        if self._captures:
-            self._captures.flush_full()
+        self._captures.flush_full()
 
     def drop(self, record: DroppedWarcRecord) -> None:
         """Add a record that gave no page."""
@@ -141,10 +136,8 @@ class WarcWriter:
         self.flush_full()
         return WrittenWarc(
             news=self._news.close(),
-            captures=self._captures.close() if self._captures else None,
-            feeds=self._feeds.write(self._feeds_path, warc_name=self._warc_name)
-            if self._feeds
-            else None,
+            captures=self._captures.close(),
+            feeds=self._feeds.write(self._feeds_path, warc_name=self._warc_name),
             duplicates=self.rows - len(self._seen),
             dropped=self._write_dropped(self._dropped_path) if self._dropped_path else None,
         )

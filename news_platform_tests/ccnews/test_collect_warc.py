@@ -110,10 +110,10 @@ def test_switching_a_dataset_off_removes_its_file(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
     collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "1")
-    off = CollectOptions(captures=False, feed_candidates=False)
+    off = CollectOptions(dropped_responses=False)
     marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "2", options=off)
-    assert (marker.captures, marker.feed_candidates) == (None, None)
-    assert not [path for path in stored_paths(local_store) if "captures" in path]
+    assert marker.dropped_responses is None
+    assert not [path for path in stored_paths(local_store) if "/dropped/" in path]
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "not a WARC", "missing"])

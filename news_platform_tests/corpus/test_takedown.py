@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.ccnews.recount import recount_day as recount_collected
+from news_platform.ccnews.maintenance import recount_day as recount_collected
 from news_platform.corpus.checks import count_problems, source_pages
 from news_platform.corpus.crawl_pages import Covers
 from news_platform.corpus.pipeline import (

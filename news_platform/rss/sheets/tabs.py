@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from news_platform.rss.full_text import cut_at_word_end
 from news_platform.rss.ledger.tables import (
     ANALYSES,
     ARTICLES_INDEX,
@@ -17,6 +16,7 @@ from news_platform.rss.ledger.tables import (
     FEEDS,
     RAW,
 )
+from news_platform.text.words import cut_at_word_end
 
 Cell = str | int | float | bool
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS
-from news_platform.domain_store.staging.inputs import (
+from news_platform.domain_store.staging.rows import (
     day_input,
     iter_rows,
     matching_input,

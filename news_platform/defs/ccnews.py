@@ -11,7 +11,14 @@ import polars as pl
 from pydantic import Field
 
 from news_platform.ccnews import maintenance
-from news_platform.ccnews.listing import FollowState, Listing, check_listings, first_answering
+from news_platform.ccnews.listing import (
+    FollowState,
+    Listing,
+    check_listings,
+    first_answering,
+    record_arrivals,
+)
+from news_platform.ccnews.maintenance import list_republished
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
@@ -20,15 +27,11 @@ from news_platform.ccnews.pipeline import (
     outdated_days,
     outdated_names,
 )
-from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate
-from news_platform.ccnews.progress import WarcProgress
+from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, WarcProgress
 from news_platform.ccnews.scan import scan_news
-from news_platform.ccnews.settling import record_arrivals
-from news_platform.ccnews.source_notes import list_republished
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
+from news_platform.datasets.raw_news import FIRST_DAY, RAW_NEWS, WARC_PATHS, raw_news_day_prefix
 from news_platform.datasets.registry import DATASETS
-from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
 from news_platform.defs.assets import asset_spec, backfill_policy, rebuild_rule
 from news_platform.defs.metadata import languages_plot, markdown_table, preview, run_metadata
 from news_platform.defs.partitions import DAYS

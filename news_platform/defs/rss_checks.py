@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from news_platform.datasets.articles import ARTICLES
-from news_platform.datasets.feeds import FEEDS
+from news_platform.datasets.feeds import ARTICLES, FEEDS
 from news_platform.defs.alerts import Alert, post_message
 from news_platform.defs.checks import check
 from news_platform.defs.rebuild_rules import Platform

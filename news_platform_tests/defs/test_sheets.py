@@ -11,7 +11,7 @@ from news_platform.defs import sheets
 from news_platform.defs.graph import definitions_of
 from news_platform.defs.sheets import SHEETS_RULE, run_article_sheets
 from news_platform.resources import Resources
-from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import SampleResources
 from news_platform.setting_sections.features import SheetsSettings
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause

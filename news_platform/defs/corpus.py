@@ -296,7 +296,7 @@ def nothing_twice_or_refused(resources: Resources, key: str) -> Iterable[str]:
 def compact_corpus(context: dg.OpExecutionContext, platform: Platform) -> None:
     """Optimize and vacuum both tables, and delete sketches of texts that nothing meets again."""
     store, settings = platform.data_root.store, platform.settings.corpus
-    done = {}
+    done: dict[str, int] = {}
     for dataset in (crawl_dataset(store), feed_dataset(store)):
         counts = asdict(dataset.maintain(corpus_options(settings).grace))
         done |= {f"{dataset.table.name}_{what}": count for what, count in counts.items()}

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from news_platform.articles.article import EXTRACTOR_VERSION
-from news_platform.ccnews.pipeline import Redo
+from news_platform.ccnews.pipeline import RebuildMode
 from news_platform.datasets.feeds import ARTICLES, FEEDS, PENDING_ARTICLES
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.defs.assets import Metadata, dataset_asset
@@ -30,15 +30,21 @@ from news_platform.resources import (
     work_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.candidates import candidate_feeds, listed_feeds
-from news_platform.rss.discovery.discover import FeedAccess
+from news_platform.rss.article_files import PAGES_FOLDER, WorkPlaces, work_places
+from news_platform.rss.discovery import FeedAccess
 from news_platform.rss.export import WHOLE_LEDGER, changed_days
 from news_platform.rss.feed_days import write_feed_days
-from news_platform.rss.feed_list import apply_listing
+from news_platform.rss.feed_list import apply_listing, candidate_feeds, listed_feeds
 from news_platform.rss.feed_settings import feed_secrets
-from news_platform.rss.ledger.article_claims import has_due_articles
-from news_platform.rss.ledger.feed_rows import feeds_to_check, has_due_feeds, unknown_feeds
-from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.article_queue import has_due_articles
+from news_platform.rss.ledger.entries import add_sitemap_entries
+from news_platform.rss.ledger.feed_rows import (
+    domains_with_feeds,
+    feeds_to_check,
+    has_due_feeds,
+    unknown_feeds,
+)
 from news_platform.rss.ledger.status import (
     LedgerStatus,
     least_confident_articles,
@@ -47,10 +53,9 @@ from news_platform.rss.ledger.status import (
     recent_articles,
     worst_feeds,
 )
-from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.reextract import Reextraction, ReextractReport
 from news_platform.rss.robots_gate import SurveyedRobots
-from news_platform.rss.work_context import WorkPlaces, WorkReport, work_places
+from news_platform.rss.worker import WorkReport
 from news_platform.takedowns.build_filters import cleaned_later, obeying
 from news_platform.takedowns.match import Takedowns
 from news_platform.web.urls import url_host
@@ -75,7 +80,7 @@ def feeds(platform: Platform) -> Metadata:
             now=now,
             access=FeedAccess(secrets=feed_secrets(os.environ)),
         )
-        listing = apply_listing(engine, listed_feeds(store), report.verdicts, now=now)
+        listing = apply_listing(engine, listed_feeds(store), report.checked, now=now)
     status = ledger_status(engine, now=now)
     return {
         "dagster/row_count": sum(status.feeds.values()),
@@ -120,8 +125,8 @@ def pending_articles(platform: Platform) -> Metadata:
 class ArticlesConfig(dg.Config):
     """What a run of articles extracts."""
 
-    redo: Redo = Field(
-        default=Redo.outdated,
+    redo: RebuildMode = Field(
+        default=RebuildMode.outdated,
         description="missing: pending articles. outdated: also articles of older versions of the "
         "extractor, again from their kept pages. all: every article whose page is kept.",
     )
@@ -191,18 +196,18 @@ def _work(worker_id: str, places: WorkPlaces, platform: Resources) -> WorkReport
 
 
 def _extract_again(
-    redo: Redo, places: WorkPlaces, platform: Resources, *, now: datetime
+    redo: RebuildMode, places: WorkPlaces, platform: Resources, *, now: datetime
 ) -> ReextractReport:
     """Extract stored articles again from the kept bytes of their pages, as the run config says."""
     engine = platform.ledger.engine
-    is_due = redo is Redo.all or "kept page" in outdated_articles(engine)
-    if redo is Redo.missing or not is_due:
+    is_due = redo is RebuildMode.all or "kept page" in outdated_articles(engine)
+    if redo is RebuildMode.missing or not is_due:
         return ReextractReport(0, {})
     return pipeline.run_reextract(
         engine,
         # Also where pages are no longer kept: those of earlier days may still be there.
         places=replace(places, pages=platform.data_root.store.child(PAGES_FOLDER)),
-        wanted=Reextraction("" if redo is Redo.all else EXTRACTOR_VERSION),
+        wanted=Reextraction("" if redo is RebuildMode.all else EXTRACTOR_VERSION),
         workers=work_options(platform.settings.rss).extractors,
         now=now,
     )
@@ -273,7 +278,7 @@ run_articles = asset_schedule(
     cron="*/5 * * * *",
     description="Fetches pending articles every five minutes.",
     # Only a person has a new version of the extractor redo the whole ledger.
-    run_config={"ops": {"articles": {"config": {"redo": Redo.missing.name}}}},
+    run_config={"ops": {"articles": {"config": {"redo": RebuildMode.missing.name}}}},
 )
 
 
@@ -291,9 +296,13 @@ def add_sitemap_articles(context: dg.OpExecutionContext, platform: Platform) -> 
     found = fetch_candidates_over_web(
         sources, web=platform.web.fetch_options, now=now, options=options
     )
+    listed = (
+        (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
+        for one in found.candidates
+    )
     takedowns = Takedowns.read(store, now=now)
     with cleaned_later(store, WHOLE_LEDGER):
-        added = add_sitemap_pages(engine, found.candidates, now=now, takedowns=takedowns)
+        added = add_sitemap_entries(engine, listed, now=now, takedowns=takedowns)
     context.add_output_metadata(
         {
             "sitemaps": len(sources),

@@ -22,7 +22,7 @@ from news_platform.ccnews.maintenance import list_republished
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
-    Redo,
+    RebuildMode,
     collect_day,
     outdated_days,
     outdated_names,
@@ -116,8 +116,8 @@ class ProgressLogger(CollectListener):
 class RawNewsConfig(dg.Config):
     """What a run of raw_news collects."""
 
-    redo: Redo = Field(
-        default=Redo.outdated,
+    redo: RebuildMode = Field(
+        default=RebuildMode.outdated,
         description="missing: WARCs that are not collected, or not as their source is now. "
         "outdated: also those that another version of the extractor or other options gave. "
         "all: every listed WARC of the day.",
@@ -278,7 +278,7 @@ def _days_to_redo(resources: Resources) -> Fingerprints:
     return dict.fromkeys(days, options.recipe)
 
 
-def run_config(redo: Redo) -> dict[str, object]:
+def run_config(redo: RebuildMode) -> dict[str, object]:
     """Return the run configuration that chooses what a run of raw_news collects."""
     # A late WARC must not make a sensor collect a whole day again: only a person, or the setting
     # NEWS_PLATFORM_REDO_NEWEST_DAYS, does.
@@ -304,7 +304,9 @@ def _look(resources: Resources, state: SensorState) -> Seen:
         observations=[_observation(listing) for listing in found.changed],
         listings=asdict(found.state),
         record=lambda: record_arrivals(root, found.changed, now=now),
-        run_config=lambda day: run_config(Redo.outdated if day in redone else Redo.missing),
+        run_config=lambda day: run_config(
+            RebuildMode.outdated if day in redone else RebuildMode.missing
+        ),
     )
 
 

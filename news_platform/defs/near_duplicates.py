@@ -12,12 +12,12 @@ from news_platform.defs.checks import check
 from news_platform.defs.metadata import preview
 from news_platform.defs.planning import Limits
 from news_platform.defs.rebuild_rules import Fingerprints, Platform
+from news_platform.near_duplicates.candidates import SketchOptions
 from news_platform.near_duplicates.pipeline import (
     build_day,
     clustered_days,
     wanted_days,
 )
-from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.resources import Resources
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table

@@ -12,8 +12,7 @@ from news_platform.defs.metadata import markdown_table
 from news_platform.defs.rebuild_rules import Platform
 from news_platform.defs.sensors import nightly_job
 from news_platform.resources import Resources
-from news_platform.search.months import join_months
-from news_platform.search.pipeline import build_day, index_facets, index_problems
+from news_platform.search.pipeline import build_day, index_facets, index_problems, join_months
 from news_platform.search.publish import index_folder
 from news_platform.storage.objects.store import ObjectStore
 

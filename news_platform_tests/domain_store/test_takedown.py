@@ -98,7 +98,7 @@ def test_the_store_holds_what_it_would_if_the_pages_had_never_come(
     before = open_store(str(tmp_path_factory.mktemp("before")))
     ask(before, *asked)
     for one in (before, root):
-        _stage(one, size=20_000)
+        _stage(one)
         _build(one)
     built = built_ranges(root)
     ask(root, *asked)

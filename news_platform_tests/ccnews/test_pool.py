@@ -213,18 +213,15 @@ def test_workers_find_credentials_in_the_variables_of_the_cloud_libraries(
     s3_store: ObjectStore,
     local_store: ObjectStore,
     monkeypatch: pytest.MonkeyPatch,
-    expected: tuple[pl.DataFrame, set[str]],
 ) -> None:
-    for path in PATHS:
-        s3_store.put(path, crawl.read(path))
+    s3_store.put(PATHS[0], crawl.read(PATHS[0]))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test-key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test-secret")
     keyless = open_store(
         s3_store.url, options=replace(s3_store.options, access_key=None, secret_key=None)
     )
-    report = collect_all(PATHS, source=keyless, root=local_store)
-    assert report.failed == ()
-    assert _rows(local_store).equals(expected[0])
+    report = collect_all(PATHS[:1], source=keyless, root=local_store)
+    assert (report.failed, report.collected[0].rows) == ((), PAGES)
 
 
 def test_two_runs_of_the_same_day_at_once_give_the_same_result(

@@ -5,12 +5,12 @@ from datetime import date
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.catalog import (
-    read_catalog,
     write_catalog,
 )
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import read_table
 from news_platform.storage.units import wanted_inputs
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
 
@@ -21,7 +21,7 @@ def test_the_catalog_has_one_row_a_domain(root: ObjectStore) -> None:
     stage(root, DAYS)
     build(root)
     report = write_catalog(root, inputs="x")
-    rows = read_catalog(root).to_dicts()
+    rows = read_table(root, DOMAIN_CATALOG.path, DOMAIN_CATALOG).to_dicts()
     assert [row["domain"] for row in rows] == ["a.org", "b.org"]
     first = rows[0]
     assert first["records"] == 3

@@ -107,11 +107,8 @@ def test_the_store_holds_what_it_would_if_the_pages_had_never_come(
     assert report.total("rows") > 0
     assert _records(root) == _records(before)
     columns = ["domain", "records", "languages", "first_seen", "last_seen"]
-    assert (
-        read_table(root, DOMAIN_CATALOG.path, DOMAIN_CATALOG)
-        .select(columns)
-        .equals(read_table(before, DOMAIN_CATALOG.path, DOMAIN_CATALOG).select(columns))
-    )
+    catalogs = [read_table(one, DOMAIN_CATALOG.path, DOMAIN_CATALOG) for one in (root, before)]
+    assert catalogs[0].select(columns).equals(catalogs[1].select(columns))
     assert all(not verify_bucket(root, bucket).problems for bucket in range(SMALL.buckets))
     assert list(iter_count_problems(root, range(SMALL.buckets))) == []
     assert wanted_ranges(root) == built_ranges(root) == built

@@ -19,8 +19,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage
+from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.warc import DroppedWarcRecord
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.raw_news import CAPTURES, DROPPED_RESPONSES, FEED_CANDIDATES, RAW_NEWS

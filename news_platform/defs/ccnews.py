@@ -18,7 +18,6 @@ from news_platform.ccnews.listing import (
     record_arrivals,
 )
 from news_platform.ccnews.maintenance import list_republished
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
     Redo,
@@ -26,6 +25,7 @@ from news_platform.ccnews.pipeline import (
     outdated_days,
     outdated_names,
 )
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import FIRST_DAY, RAW_NEWS, WARC_PATHS, raw_news_day_prefix
 from news_platform.datasets.registry import DATASETS

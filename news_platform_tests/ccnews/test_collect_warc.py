@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import (
     DROPPED_RESPONSES,

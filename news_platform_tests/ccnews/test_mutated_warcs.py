@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.archive import page

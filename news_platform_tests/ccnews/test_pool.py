@@ -14,11 +14,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import CollectReport, WarcSource, collect_day, collect_warcs
 from news_platform.ccnews.pool import (
     CollectFailure,
     CollectListener,
+    CollectOptions,
     Estimate,
     WarcProgress,
     scratch_folder,

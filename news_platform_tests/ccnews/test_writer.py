@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from news_platform.ccnews import writer as writers
-from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
+from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.writer import (
     FeedTally,

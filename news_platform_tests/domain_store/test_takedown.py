@@ -131,7 +131,7 @@ def test_nothing_of_a_domain_is_left_in_any_file(root: ObjectStore) -> None:
     assert b"harbour" not in _all_bytes(root)
 
 
-def test_only_the_touched_member_is_encoded_again(root: ObjectStore) -> None:
+def test_only_the_touched_segment_is_written_again(root: ObjectStore) -> None:
     _stage(root, DAYS[:1], pages=12, size=60_000)
     _build(root)
     reader = DomainStore(root)

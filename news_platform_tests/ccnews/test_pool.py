@@ -152,7 +152,7 @@ def test_a_page_that_hangs_costs_itself_and_is_counted(
 ) -> None:
     pages = [*mixed_pages(3), _hanging_page(), *mixed_pages(6)]
     crawl = write_crawl(tmp_path / "crawl", {PATHS[0]: pages, PATHS[1]: mixed_pages(4)})
-    options = CollectOptions(workers=2, page_seconds=2.0)
+    options = CollectOptions(workers=2, page_seconds=1.5)
     report = collect_all(PATHS, source=crawl, root=local_store, options=options)
     assert report.failed == ()
     first, second = report.collected

@@ -85,8 +85,7 @@ def _all_bytes(root: ObjectStore) -> bytes:
 
 
 REQUESTS = [
-    ("url", "http://harbour.example/2025-11-02/4"),
-    ("url", "https://harbour.example/2025-11-02/4", "https://other.example/2025-11-03/1"),
+    ("url", "http://harbour.example/2025-11-02/4", "https://other.example/2025-11-03/1"),
     ("prefix", "https://harbour.example/2025-11-01/"),
     ("domain", "harbour.example"),
 ]

@@ -129,7 +129,7 @@ def test_max_age_gives_a_bounded_wait_or_none(value: str, seconds: int | None) -
     assert parse_max_age(value) == seconds
 
 
-@pytest.mark.parametrize("headers", HOSTILE_HEADERS)
+@pytest.mark.parametrize("headers", HOSTILE_HEADERS, ids=lambda it: str(it)[:40])
 def test_no_header_asks_for_more_than_the_longest_wait(headers: dict[str, str]) -> None:
     assert requested_wait_seconds(headers, now=NOW) in (0, MAX_WAIT_SECONDS)
 

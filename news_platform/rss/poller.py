@@ -34,7 +34,7 @@ from news_platform.rss.poll_results import (
 )
 from news_platform.takedowns.build_filters import refuse_taken_down
 from news_platform.web.fetch import Fetcher
-from news_platform.web.http_headers import conditional_headers
+from news_platform.web.responses import conditional_headers
 
 _NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 # Results are written earlier if they hold this much text, so that long feeds do not fill memory.

@@ -19,7 +19,7 @@ from news_platform.rss.ledger.tables import (
     RAW,
     RAW_COLUMNS,
 )
-from news_platform.text.words import cut_at_word_end
+from news_platform.text.normalize import cut_at_word_end
 
 Cell = str | int | float | bool
 

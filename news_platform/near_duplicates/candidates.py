@@ -66,15 +66,14 @@ class SketchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """The sorted shingle hashes of a text and one key per band, as signed 64-bit integers."""
+    """The sorted shingle hashes of a text and one key per band, as signed 64-bit integers.
 
+    `text_key` are 16 hex digits that are equal exactly for texts with the same shingles.
+    """
+
+    text_key: str
     shingle_hashes: ShingleHashes
     band_keys: tuple[int, ...]
-
-    @property
-    def text_key(self) -> str:
-        """Return 16 hex digits that are equal exactly for texts with the same shingles."""
-        return hashlib.sha256(self.shingle_hashes.tobytes()).hexdigest()[:16]
 
 
 # Never change this: another seed gives other keys, which would not match the stored ones.
@@ -94,7 +93,8 @@ def sketch_of(text: str, options: SketchOptions) -> Sketch | None:
     )
     # 32 of 64 bits suffice: with a thousand shingles, one text in five thousand has a collision.
     unique = np.unique(np.array(hashes[0], dtype=np.uint64).astype(np.uint32))
-    return Sketch(unique, _band_keys(matrix.to_rows()[0], options.rows))
+    text_key = hashlib.sha256(unique.tobytes()).hexdigest()[:16]
+    return Sketch(text_key, unique, _band_keys(matrix.to_rows()[0], options.rows))
 
 
 def cluster_id(document_id: str, text_key: str) -> str:

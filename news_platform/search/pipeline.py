@@ -331,8 +331,9 @@ def build_month(
         point_day(store, day, place, inputs=one, report=mine)
     require_complete(store, place, report)
     # Last: without it the month counts as never built, whatever its days say.
-    fields = {"articles": report.articles, "files": report.files, "bytes": report.size_bytes}
-    write_marker(store, MONTHS_DATASET, month, inputs=inputs, report=fields, scope=place.build)
+    write_marker(
+        store, MONTHS_DATASET, month, inputs=inputs, report=report.as_fields(), scope=place.build
+    )
     before = now - GRACE if keep_old else None
     delete_old_builds(store, month, keep=place.build, before=before)
     for day in wanted:

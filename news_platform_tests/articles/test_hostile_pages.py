@@ -129,7 +129,7 @@ def fuzz(bench_data: Path, rounds: int, *, seed: int = 17) -> None:
 
 
 def test_mutated_real_pages_never_raise(bench_data: Path) -> None:
-    fuzz(bench_data, 60)
+    fuzz(bench_data, 25)
 
 
 @pytest.mark.soak

@@ -52,8 +52,8 @@ def test_the_extractor_and_the_inspection_give_one_article() -> None:
 
 def test_real_pages_are_told_apart(bench_data: Path) -> None:
     # These were learned from: `benchmarks.corpus decision` measures pages that were not.
-    articles = islice(iter_article_pages(bench_data), 40)
-    others = islice(iter_other_pages(bench_data), 40)
+    articles = islice(iter_article_pages(bench_data), 20)
+    others = islice(iter_other_pages(bench_data), 20)
     model = load_page_model()
     kept = {
         is_positive: [

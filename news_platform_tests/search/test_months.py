@@ -46,16 +46,16 @@ from news_platform_tests.search.indexes import (
 SHORT_KILLS, LONG_KILLS = 2, 60
 
 
-def test_a_month_that_is_over_becomes_one_index(any_store: ObjectStore, tmp_path: Path) -> None:
-    fill(any_store, tmp_path)
-    before = counts(any_store, tmp_path)
-    assert join(any_store) == [MONTH]
-    assert join(any_store) == []
-    assert counts(any_store, tmp_path) == before == dict.fromkeys(DAYS, 6)
-    assert open_indexes(any_store, tmp_path) == 2
-    assert stale_units(any_store, SEARCH_INDEX) == {}
-    assert [list(index_problems(any_store, day)) for day in DAYS] == [[]] * len(DAYS)
-    assert sum(index_facets(any_store, DAYS[1], "domain").values()) == 6
+def test_a_month_that_is_over_becomes_one_index(local_store: ObjectStore, tmp_path: Path) -> None:
+    fill(local_store, tmp_path)
+    before = counts(local_store, tmp_path)
+    assert join(local_store) == [MONTH]
+    assert join(local_store) == []
+    assert counts(local_store, tmp_path) == before == dict.fromkeys(DAYS, 6)
+    assert open_indexes(local_store, tmp_path) == 2
+    assert stale_units(local_store, SEARCH_INDEX) == {}
+    assert [list(index_problems(local_store, day)) for day in DAYS] == [[]] * len(DAYS)
+    assert sum(index_facets(local_store, DAYS[1], "domain").values()) == 6
 
 
 def test_no_month_is_joined_before_its_time(local_store: ObjectStore, tmp_path: Path) -> None:

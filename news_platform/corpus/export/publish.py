@@ -20,7 +20,6 @@ from pathlib import Path
 from news_platform.corpus.export.card import ExportManifest, is_ours
 from news_platform.corpus.export.filtering import ExportSelection
 from news_platform.corpus.export.pipeline import (
-    CARD,
     MANIFEST,
     EmptySelection,
     ExportOptions,
@@ -153,19 +152,6 @@ def remove_month(store: ObjectStore, month: str) -> None:
     base = export_folder(month)
     store.delete([f"{base}/{CURRENT}"])
     store.delete([info.path for info in store.list(base)])
-
-
-__all__ = [
-    "CARD",
-    "MANIFEST",
-    "current_version",
-    "delete_older_versions",
-    "publish_version",
-    "remove_month",
-    "replacing_folder",
-    "require_replaceable",
-    "version_files",
-]
 
 
 @dataclass(frozen=True, slots=True)

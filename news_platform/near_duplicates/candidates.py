@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from rensa import RMinHash
 
 from news_platform.datasets.near_duplicates import bands_path, sketches_path
-from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames
 from news_platform.text.normalize import shingles
@@ -49,12 +48,6 @@ class SketchOptions:
     min_shared_bands: int = 2
     # Hostile pages have millions of words; the first ones are enough to compare.
     max_chars: int = 200_000
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.threshold <= 1.0:
-            raise InputError(f"invalid threshold {self.threshold!r}: expected 0 < threshold <= 1")
-        if min(self.shingle_words, self.bands, self.rows, self.min_shared_bands) < 1:
-            raise InputError(f"invalid {self!r}: sizes and counts must be at least 1")
 
     @property
     def fingerprint(self) -> str:

@@ -25,11 +25,6 @@ def act_pool(**options: Any) -> Pool:
     return Pool(ACT, **{"workers": 1, "deadline_seconds": 20.0, **options})
 
 
-def test_an_item_gives_its_value() -> None:
-    with act_pool() as pool:
-        assert pool.submit(("double", 21)).result() == Done(42)
-
-
 def test_outcomes_come_in_the_order_of_the_items() -> None:
     with act_pool(workers=3) as pool:
         outcomes = list(pool.map(("double", number) for number in range(100)))

@@ -14,7 +14,6 @@ from news_platform.search.pipeline import (
     build_day,
     index_facets,
     index_problems,
-    month_of,
     wanted_months,
 )
 from news_platform.search.publish import (
@@ -24,8 +23,7 @@ from news_platform.search.publish import (
     place_of,
     stored_builds,
 )
-from news_platform.search.query import DayRange
-from news_platform.search.reading import day_ranges, read_current
+from news_platform.search.reading import read_current
 from news_platform.storage.commit.markers import delete_marker, read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import stale_units
@@ -118,15 +116,6 @@ def test_an_index_deleted_under_an_open_reader_is_looked_up_again(
     for day in DAYS[:-1]:
         s3_store.delete([info.path for info in s3_store.list(index_folder(day))])
     assert [len(reader) for reader in readers] == [6, 6, 6, 6]
-
-
-def test_days_that_follow_each_other_are_one_range() -> None:
-    assert list(day_ranges(DAYS[:4])) == [
-        DayRange("2025-10-01", "2025-10-03"),
-        DayRange("2025-10-20", "2025-10-20"),
-    ]
-    assert list(day_ranges(())) == []
-    assert month_of("2025-10-20") == MONTH
 
 
 def run_kills(store: ObjectStore, folder: Path, *, kills: int, seed: int) -> None:

@@ -68,13 +68,6 @@ def test_a_new_build_replaces_the_old_one_for_open_readers(
     assert len(builds(local_store)) == 2  # within the grace period
 
 
-def test_old_builds_go_at_once_if_asked_for(local_store: ObjectStore, tmp_path: Path) -> None:
-    publish(local_store, 30)
-    publish(local_store, 31, keep_old=False)
-    assert len(builds(local_store)) == 1
-    assert found(cache(local_store, tmp_path)) == [31]
-
-
 def test_old_builds_go_after_the_grace_period(local_store: ObjectStore) -> None:
     publish(local_store, 30)
     publish(local_store, 31)

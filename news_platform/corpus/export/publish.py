@@ -169,11 +169,10 @@ def build_month(
     *,
     selection: ExportSelection,
     options: ExportOptions,
-    takedowns: Takedowns | None = None,
 ) -> MonthReport:
     """Export a month and make it the current version; `selection` is completed with its days.
 
-    Articles that are taken down are left out; `takedowns` are by default those of the root.
+    Articles that are taken down are left out.
     """
     inputs = wanted_inputs(store, TRAINING_EXPORT, selection).get(month)
     if inputs is None or inputs == REMOVED:
@@ -191,11 +190,8 @@ def build_month(
         obeying = replace(options, covers=found.covers)
         return _exported(store, month, replace(selection, days=sorted(days)), obeying)
 
-    if takedowns is not None:
-        report = export(takedowns)
-    else:
-        delete_older = partial(delete_older_versions, store, month)
-        report = build_obeying(store, export, after_repeat=delete_older)
+    delete_older = partial(delete_older_versions, store, month)
+    report = build_obeying(store, export, after_repeat=delete_older)
     body = report.manifest.as_json() if report.manifest else {"articles": 0}
     write_marker(
         store,

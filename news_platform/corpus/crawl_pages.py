@@ -9,7 +9,7 @@ import polars as pl
 
 from news_platform.corpus.rows import TARGET, CrawlPage, PagePlace
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import CAPTURES, captures_path
+from news_platform.datasets.raw_news import CAPTURES, side_path
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
@@ -117,7 +117,7 @@ class _Places:
     def __init__(self, store: ObjectStore, marker: Collected) -> None:
         self._marker = marker
         self._known: dict[str, deque[tuple[str | None, int, int | None]]] = defaultdict(deque)
-        path = captures_path(marker.day, marker.warc)
+        path = side_path(CAPTURES, marker.day, marker.warc)
         if marker.captures is not None and store.exists(path):
             wanted = ("uri", "warc_date", "record_offset", "record_length")
             rows = scan_table(store, [path], CAPTURES).select(*wanted).collect()

@@ -105,7 +105,8 @@ def test_a_page_is_decoded_to_its_text(body: bytes, charset: str | None, text: s
 
 
 def test_articles_crawled_pages_and_segments_are_read_in_the_headers_charset() -> None:
-    body, charset, text = html("Мост открыт").encode("cp1251"), "windows-1251", "Мост открыт"
+    text, charset = RUSSIAN, "windows-1251"
+    body = html(text).encode("cp1251")
     article = extract_article(body, "https://post.example/a", charset)
     assert (article.title, article.clean_text) == (text, text)
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset={charset}\r\n".encode()

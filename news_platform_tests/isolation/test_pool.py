@@ -91,8 +91,8 @@ def test_a_bad_item_is_lost_and_the_next_one_is_done(
 
 
 def test_the_deadline_counts_from_the_last_report() -> None:
-    with act_pool(deadline_seconds=0.5) as pool:
-        assert pool.submit(("steps", 6, 0.2)).result() == Done(6)
+    with act_pool(deadline_seconds=1.5) as pool:
+        assert pool.submit(("steps", 6, 0.3)).result() == Done(6)
 
 
 def test_starting_a_worker_does_not_count_against_the_item() -> None:

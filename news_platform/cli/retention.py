@@ -8,13 +8,13 @@ from functools import partial
 import click
 
 from news_platform.ccnews.retention import StoredRows, expiring_days
-from news_platform.cli.options import emit, json_option, resources_for, root_option
+from news_platform.cli.command import Output, command, first_failure, table
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.domain_store.fragments import rows_by_warc
 from news_platform.domain_store.retention import expiring_batches, old_generations, stored_days
-from news_platform.errors import ConfigError, InputError, NewsPlatformError
+from news_platform.errors import ConfigError, InputError
 from news_platform.resources import Resources, build_options, open_full_texts
 from news_platform.rss.full_text import expire_full_texts, find_expired_full_texts
 from news_platform.rss.page_store import PAGES_FOLDER, expire_pages, find_expired_pages
@@ -37,29 +37,21 @@ def retention() -> None:
     """
 
 
-@retention.command()
-@root_option
-@json_option
-def plan(root: str, as_json: bool) -> None:
+@command(retention)
+def plan(resources: Resources) -> Output:
     """Show what `apply` would delete, and change nothing."""
-    policies = _policies(resources_for(root))
-    _show([planned(one.dataset, one.units()) for one in policies], as_json=as_json)
+    return _output([planned(one.dataset, one.units()) for one in _policies(resources)])
 
 
-@retention.command()
-@root_option
-@json_option
-def apply(root: str, as_json: bool) -> None:
+@command(retention, access=RootAccess.WRITE)
+def apply(resources: Resources) -> Output:
     """Delete what the policies no longer keep."""
-    policies = _policies(resources_for(root, RootAccess.WRITE))
-    found = [(policy, policy.units()) for policy in policies]
+    found = [(policy, policy.units()) for policy in _policies(resources)]
     # All of them first: a policy that is refused must leave everything as it is.
     _require_copies([planned(policy.dataset, units) for policy, units in found])
-    done = [apply_retention(policy.store, policy.dataset, units) for policy, units in found]
-    _show(done, as_json=as_json)
-    failed = [f"{one.dataset} {key}: {why}" for one in done for key, why in one.failed.items()]
-    if failed:
-        raise NewsPlatformError(f"kept {len(failed)} that should go, first: {failed[0]}")
+    return _output(
+        [apply_retention(policy.store, policy.dataset, units) for policy, units in found]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,18 +152,20 @@ def _require_copies(plans: Sequence[Expiry]) -> None:
         raise InputError(f"refused to delete {refused[0]}{more}; nothing was deleted")
 
 
-def _show(found: Sequence[Expiry], *, as_json: bool) -> None:
-    lines = [f"{'dataset':<16}{'objects':>9}{'bytes':>16}  keys", *map(_line, found)]
-    for one in found:
-        for kind in ("waiting", "failed", "refused"):
-            lines += [
-                f"{one.dataset} {key}: {kind}, {why}"
-                for key, why in sorted(getattr(one, kind).items())
-            ]
-    emit([one.as_json() for one in found], as_json=as_json, text="\n".join(lines))
+def _output(found: Sequence[Expiry]) -> Output:
+    rows = (
+        (one.dataset, sum(one.objects.values()), one.bytes, _span(sorted(one.objects)))
+        for one in found
+    )
+    lines = [table(("dataset", "objects", "bytes", "keys"), rows)]
+    for kind in ("waiting", "failed", "refused"):
+        kept = ((one.dataset, key, why) for one in found for key, why in getattr(one, kind).items())
+        lines += [f"{dataset} {key}: {kind}, {why}" for dataset, key, why in sorted(kept)]
+    failed = {f"{one.dataset} {key}": why for one in found for key, why in one.failed.items()}
+    return Output(
+        [one.as_json() for one in found], "\n".join(lines), first_failure(failed, "deletions")
+    )
 
 
-def _line(one: Expiry) -> str:
-    keys = sorted(one.objects)
-    span = keys[0] if len(keys) == 1 else f"{len(keys)}: {keys[0]} to {keys[-1]}" if keys else ""
-    return f"{one.dataset:<16}{sum(one.objects.values()):>9}{one.bytes:>16}  {span}".rstrip()
+def _span(keys: Sequence[str]) -> str:
+    return f"{len(keys)}: {keys[0]} to {keys[-1]}" if len(keys) > 1 else "".join(keys)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from news_platform.cli.command import command
-from news_platform.cli.options import count_type, port_option, refuse_taken_port
+from news_platform.cli.command import command, count_type, port_option, refuse_taken_port
 from news_platform.errors import ConfigError
 from news_platform.resources import Resources, open_resources
 from news_platform.setting_sections.platform import ROOT_VARIABLE

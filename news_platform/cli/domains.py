@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -30,10 +30,7 @@ from news_platform.domain_metadata.generated_research import (
     write_resurvey_files,
 )
 from news_platform.domain_metadata.history import DomainHistory, build_stale_tables, read_history
-from news_platform.domain_metadata.news_sitemaps import (
-    fetch_candidates_over_web,
-    read_news_sources,
-)
+from news_platform.domain_metadata.news_sitemaps import fetch_candidates_over_web, read_news_sources
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
     QueueReport,
@@ -77,6 +74,10 @@ _SURVEYED_DAYS = 30
 @click.group()
 def domains() -> None:
     """Survey robots.txt, sitemaps and AI policies of domains."""
+
+
+def _queue(resources: Resources) -> DomainQueue:
+    return DomainQueue(resources.ledger.engine)
 
 
 @command(domains, "import", access=RootAccess.CREATE)
@@ -132,16 +133,18 @@ def fetch(resources: Resources, keys: tuple[str, ...]) -> Output:
     With --batch, the stored results of the batch are checked too, and domains with missing or
     changed files are surveyed again.
     """
+    chosen = _batches(keys, {*raw_batches(resources.data_root.store), *_queue(resources).states()})
+    return _fetch(resources, chosen, also=chosen)
+
+
+def _batches(keys: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
+    """Return the keys of batches as they are stored; raise InputError for an unknown one."""
     chosen = tuple(PartitionInfo.parse(key).key for key in keys)
-    known = {
-        *raw_batches(resources.data_root.store),
-        *DomainQueue(resources.ledger.engine).states(),
-    }
     for key in chosen:
         if key not in known:
             cure = "list the batches with `domains status`, or import files with `domains import`"
             raise InputError(f"no such batch {key!r}: {cure}", thing=key)
-    return _fetch(resources, chosen, also=chosen)
+    return chosen
 
 
 @command(domains, access=RootAccess.WRITE)
@@ -164,7 +167,9 @@ def resurvey(
     if due:
         return _resurvey_due(resources)
     on = day or resources.clock.now().date()
-    messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
+    messages = [*_messages_of(resources, names, before=on)]
+    for key in _batches(keys, _queue(resources).states()):
+        messages += _queue(resources).messages(key)
     offered = write_resurvey_files(messages, day=on, store=resources.data_root.store)
     return _fetch(resources, tuple(offered))
 
@@ -174,7 +179,7 @@ def resurvey(
 def show(resources: Resources, domain: str) -> Output:
     """Show the newest facts about a domain."""
     name = registrable_domain(domain)
-    for message in DomainQueue(resources.ledger.engine).messages_of(name):
+    for message in _queue(resources).messages_of(name):
         facts = read_metadata(resources.data_root.store, message.partition_info, name)
         if facts is not None:
             return Output(facts.model_dump(mode="json"))
@@ -188,7 +193,7 @@ def status(resources: Resources) -> Output:
 
     Also list research files that are not queued yet or cannot be read.
     """
-    queue = DomainQueue(resources.ledger.engine)
+    queue = _queue(resources)
     states = {key: dict(found) for key, found in queue.states().items()}
     outcomes = {key: queue.outcomes(key) for key in states}
     waiting = list(_changed(resources, ()))
@@ -221,7 +226,7 @@ def due(resources: Resources) -> Output:
 def _plan(resources: Resources) -> ResurveyPlan:
     return plan_resurvey(
         store=resources.data_root.store,
-        queue=DomainQueue(resources.ledger.engine),
+        queue=_queue(resources),
         now=resources.clock.now(),
         options=resurvey_options(resources.settings.domain_metadata),
     )
@@ -229,7 +234,7 @@ def _plan(resources: Resources) -> ResurveyPlan:
 
 def _resurvey_due(resources: Resources) -> Output:
     """Survey what is due within the budget of the day, and what an earlier plan left open."""
-    queue = DomainQueue(resources.ledger.engine)
+    queue = _queue(resources)
     offered = write_plan(_plan(resources), store=resources.data_root.store, queue=queue)
     today = str(resources.clock.now().date())
     waiting = (key for key in raw_batches(resources.data_root.store) if key.endswith(f"|{today}"))
@@ -241,15 +246,28 @@ def _resurvey_due(resources: Resources) -> Output:
 
 def _fetch(resources: Resources, chosen: tuple[str, ...], *, also: tuple[str, ...] = ()) -> Output:
     """Queue and survey the chosen batches, or all; survey those of `also` even if finished."""
-    queued = [_queue(resources, key) for key in _changed(resources, chosen)]
-    keys = dict.fromkeys([*_unfinished(resources, chosen), *also])
+    store, queue, now = resources.data_root.store, _queue(resources), resources.clock.now()
+    queued = [
+        queue_batch(PartitionInfo.parse(key), store=store, queue=queue, now=now)
+        for key in _changed(resources, chosen)
+    ]
+    unfinished = (
+        key
+        for key, states in queue.states().items()
+        if set(states) != {"done"} and (not chosen or key in chosen)
+    )
+    keys = dict.fromkeys([*unfinished, *also])
     surveyed = [_survey(resources, key) for key in keys]
-    build_stale_tables(resources.data_root.store)
+    build_stale_tables(store)
     document = {
         "queued": [asdict(report) for report in queued],
         "surveyed": [asdict(report) for report in surveyed],
     }
-    text = _fetch_text(queued, surveyed) or _nothing_to_do(resources)
+    text = _fetch_text(queued, surveyed) or (
+        "nothing to do: every domain has a final outcome"
+        if queue.states()
+        else "nothing to do: no research files; start with `news-platform domains import`"
+    )
     failed = {path: why for report in queued for path, why in report.failed.items()}
     return Output(document, text, first_failure(failed, "files"))
 
@@ -258,22 +276,13 @@ def _messages_of(
     resources: Resources, names: tuple[str, ...], *, before: date
 ) -> Iterable[DomainQueueMessage]:
     """Yield the newest message about each domain, preferably from a day before `before`."""
-    queue = DomainQueue(resources.ledger.engine)
+    queue = _queue(resources)
     for domain in map(registrable_domain, names):
         found = queue.messages_of(domain)
         if not found:
             cure = "add it with `news-platform domains import`"
             raise InputError(f"domain {domain!r} is in no research file: {cure}", thing=domain)
         yield next((one for one in found if one.partition_info.date < before), found[0])
-
-
-def _messages_in(resources: Resources, keys: tuple[str, ...]) -> Iterable[DomainQueueMessage]:
-    for key in (PartitionInfo.parse(key).key for key in keys):
-        found = DomainQueue(resources.ledger.engine).messages(key)
-        if not found:
-            cure = "list the batches with `domains status`"
-            raise InputError(f"no such batch {key!r} in the queue: {cure}", thing=key)
-        yield from found
 
 
 def _changed(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
@@ -283,27 +292,12 @@ def _changed(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
     return (key for key in sorted(stale) if not chosen or key in chosen)
 
 
-def _unfinished(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
-    for key, states in DomainQueue(resources.ledger.engine).states().items():
-        if set(states) != {"done"} and (not chosen or key in chosen):
-            yield key
-
-
-def _queue(resources: Resources, key: str) -> QueueReport:
-    return queue_batch(
-        PartitionInfo.parse(key),
-        store=resources.data_root.store,
-        queue=DomainQueue(resources.ledger.engine),
-        now=resources.clock.now(),
-    )
-
-
 def _survey(resources: Resources, key: str) -> SurveyReport:
     click.echo(f"surveying {key} ...", err=True)
     return survey_over_web(
         PartitionInfo.parse(key),
         web=resources.web.fetch_options,
-        queue=DomainQueue(resources.ledger.engine),
+        queue=_queue(resources),
         store=resources.data_root.store,
         clock=resources.clock.now,
         seconds=time.time,
@@ -323,12 +317,6 @@ def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
         for report in surveyed
     ]
     return "\n".join(lines)
-
-
-def _nothing_to_do(resources: Resources) -> str:
-    if DomainQueue(resources.ledger.engine).states():
-        return "nothing to do: every domain has a final outcome"
-    return "nothing to do: no research files; start with `news-platform domains import`"
 
 
 def _failed_files(resources: Resources) -> dict[str, str]:
@@ -421,14 +409,7 @@ def candidates(resources: Resources, limit: int, add: bool) -> Output:
         ],
         "new_articles": added.new if added else None,
     }
-    lines = [
-        f"{one.published_at:%Y-%m-%d %H:%M}  {one.url}  {one.title}".rstrip()
-        for one in found.candidates
-    ]
-    lines.append(f"{len(found.candidates)} pages in {len(sources)} news sitemaps")
-    if added:
-        lines.append(f"added {added.new} articles, {added.known} were known")
-    return Output(document, "\n".join(lines))
+    return Output(document)
 
 
 @command(domains)

@@ -236,7 +236,7 @@ def list_queries(resources: Resources) -> Output:
         }
         for query in _queries(resources)
     ]
-    return Output(rows)
+    return Output(rows, None if rows else "there are no saved queries")
 
 
 @command(alerts, "try")
@@ -252,7 +252,7 @@ def try_query(resources: Resources, name: str, latest: int) -> Output:
         for row in iter_articles(resources.ledger.engine, Selection(limit=latest))
         if is_match(named[0], row)
     ]
-    return Output(rows)
+    return Output(rows, None if rows else "no match")
 
 
 @command(alerts, "run", access=RootAccess.WRITE)

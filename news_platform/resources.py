@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from news_platform.domain_metadata.consumer import SurveyOptions
     from news_platform.domain_metadata.news_sitemaps import CandidateOptions
     from news_platform.domain_metadata.resurvey import ResurveyOptions
-    from news_platform.domain_store.options import BuildOptions
+    from news_platform.domain_store.layout import BuildOptions
     from news_platform.rss.analyses.pipeline import AnalysisOptions
     from news_platform.rss.discovery.discover import DiscoveryOptions
     from news_platform.rss.feed_alarms import AlarmOptions
@@ -223,7 +223,7 @@ def open_resources(
     if not _is_sample(settings, may_connect=may_connect):
         return Resources(settings, access)
     # Only a sample root pays for loading the sample world.
-    from news_platform.sample.resources import SampleResources
+    from news_platform.sample.world import SampleResources
 
     return SampleResources(settings, access)
 
@@ -282,8 +282,8 @@ def collect_options(given: CcnewsSettings) -> "CollectOptions":
 
 def build_options(given: DomainStoreSettings, store: ObjectStore) -> "BuildOptions":
     """Return how the domain store is built; an existing store keeps its number of buckets."""
-    from news_platform.domain_store.commit import resolve_bucket_count
-    from news_platform.domain_store.options import BuildOptions
+    from news_platform.domain_store.layout import BuildOptions
+    from news_platform.domain_store.manifest import resolve_bucket_count
 
     return options_of(
         BuildOptions,

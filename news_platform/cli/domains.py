@@ -18,8 +18,7 @@ from news_platform.cli.command import (
     counted,
     first_failure,
 )
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyReport
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,

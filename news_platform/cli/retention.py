@@ -9,8 +9,8 @@ import click
 
 from news_platform.ccnews.retention import StoredRows, expiring_days
 from news_platform.cli.command import Output, command, first_failure, table
-from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.domain_store.fragments import rows_by_warc
 from news_platform.domain_store.retention import expiring_batches, old_generations, stored_days

@@ -11,8 +11,7 @@ from pydantic import Field
 
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.ccnews.pipeline import Redo
-from news_platform.datasets.articles import ARTICLES
-from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
+from news_platform.datasets.feeds import ARTICLES, FEEDS, PENDING_ARTICLES
 from news_platform.defs.assets import dataset_asset
 from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.plots import hours_plot

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import ResearchRecord, SeedQueueMessage
+from news_platform.datasets.research_datasets import (
+    DomainQueueMessage,
+    ResearchRecord,
+    SeedQueueMessage,
+)
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.takedowns.match import Takedowns
 from news_platform.text.normalize import scrub_json

@@ -18,7 +18,7 @@ from news_platform.datasets.domain_metadata import (
     UsageFacts,
     sanitized_domain,
 )
-from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import DomainQueueMessage
 from news_platform.domain_metadata.fetchers import (
     Clock,
     FoundSitemap,

@@ -6,10 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.datasets.article_sheets import ARTICLE_SHEETS
-from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.evidence import Evidence
-from news_platform.datasets.feeds import FEEDS
+from news_platform.datasets.feeds import ARTICLE_SHEETS, ARTICLES, FEEDS
 from news_platform.rss.feed_admin import FeedFilter, list_feeds, read_history
 from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.rss.feed_why import explain_feed, rhythm_text

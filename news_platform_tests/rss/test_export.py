@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from news_platform.datasets.articles import ARTICLES
+from news_platform.datasets.feeds import ARTICLES
 from news_platform.rss.export import (
     changed_days,
     delta_since,

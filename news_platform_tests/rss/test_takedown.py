@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.dataset import Role
+from news_platform.datasets.feeds import ARTICLES
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
 from news_platform.rss.export import LEDGER, export_days

@@ -115,7 +115,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {
 
 def openapi_document(release: str) -> bytes:
     """Return the description of the API as JSON."""
-    models = [ErrorDocument, *(one.document for one in ENDPOINTS.values())]
+    models: list[type[Document]] = [ErrorDocument, *(one.document for one in ENDPOINTS.values())]
     _, schemas = models_json_schema(
         [(model, "serialization") for model in models], ref_template=_REFERENCES
     )

@@ -35,12 +35,12 @@ from news_platform.resources import (
     workbook_options,
 )
 from news_platform.rss.analyses.pipeline import AnalysisOptions
-from news_platform.rss.discovery.discover import DiscoveryOptions
+from news_platform.rss.discovery import DiscoveryOptions
 from news_platform.rss.feed_alarms import AlarmOptions
-from news_platform.rss.polling.poll_schedule import PollOptions
+from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.sheets.access import SheetAccess, SyncOptions
 from news_platform.rss.sheets.workbook import WorkbookOptions
-from news_platform.rss.work_context import WorkOptions
+from news_platform.rss.worker import WorkOptions
 from news_platform.sample.world import WORLD_NOW, SampleResources, place_inputs, world_folder
 from news_platform.setting_sections.features import (
     CcnewsSettings,

@@ -32,7 +32,6 @@ from news_platform.domain_metadata.history import DomainHistory, build_stale_tab
 from news_platform.domain_metadata.news_sitemaps import fetch_candidates_over_web, read_news_sources
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
-    QueueReport,
     queue_batch,
     survey_over_web,
 )
@@ -54,7 +53,9 @@ from news_platform.resources import (
     survey_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.entries import add_sitemap_entries
+from news_platform.rss.ledger.feed_rows import domains_with_feeds
 from news_platform.settings import Settings
 from news_platform.storage.commit.markers import (
     read_inputs,
@@ -161,9 +162,9 @@ def resurvey(
     """
     if not names and not keys and not due:
         raise click.UsageError("give a DOMAIN, a --batch or --due")
-    if due and (names or keys or day):
-        raise click.UsageError("--due cannot be used with DOMAIN, --batch or --date")
     if due:
+        if names or keys or day:
+            raise click.UsageError("--due cannot be used with DOMAIN, --batch or --date")
         return _resurvey_due(resources)
     on = day or resources.clock.now().date()
     messages = [*_messages_of(resources, names, before=on)]
@@ -262,13 +263,22 @@ def _fetch(resources: Resources, chosen: tuple[str, ...], *, also: tuple[str, ..
         "queued": [asdict(report) for report in queued],
         "surveyed": [asdict(report) for report in surveyed],
     }
-    text = _fetch_text(queued, surveyed) or (
-        "nothing to do: every domain has a final outcome"
-        if queue.states()
-        else "nothing to do: no research files; start with `news-platform domains import`"
-    )
+    lines = [
+        f"queued {report.batch}: {report.new_domains} new domains"
+        + (f", records in quarantine: {counted(report.dropped)}" if report.dropped else "")
+        for report in queued
+    ]
+    lines += [
+        f"surveyed {report.batch}: {counted(report.outcomes) or 'no domains'}"
+        for report in surveyed
+    ]
+    nothing = "nothing to do: every domain has a final outcome"
+    if not queue.states():
+        nothing = "nothing to do: no research files; start with `news-platform domains import`"
     failed = {path: why for report in queued for path, why in report.failed.items()}
-    return Output(document, text, first_failure(failed, "files"))
+    return Output(
+        document, _fetch_text(queued, surveyed) or nothing, first_failure(failed, "files")
+    )
 
 
 def _messages_of(
@@ -303,19 +313,6 @@ def _survey(resources: Resources, key: str) -> SurveyReport:
         worker=uuid.uuid4().hex,
         options=survey_options(resources.settings.domain_metadata, resources.web),
     )
-
-
-def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
-    lines = [
-        f"queued {report.batch}: {report.new_domains} new domains"
-        + (f", records in quarantine: {counted(report.dropped)}" if report.dropped else "")
-        for report in queued
-    ]
-    lines += [
-        f"surveyed {report.batch}: {counted(report.outcomes) or 'no domains'}"
-        for report in surveyed
-    ]
-    return "\n".join(lines)
 
 
 def _failed_files(resources: Resources) -> dict[str, str]:
@@ -372,9 +369,7 @@ def bots(_settings: Settings, compare: Path | None) -> Output:
     if compare is None:
         return Output([asdict(bot) for bot in AI_BOTS])
     found = compare_bots(parse_bot_list(compare.read_bytes(), name=str(compare)))
-    lines = [f"missing here: {name}" for name in found.missing]
-    lines += [f"only here: {name}" for name in found.only_ours]
-    return Output(found._asdict(), "\n".join(lines) or "both lists are the same")
+    return Output(found._asdict())
 
 
 @command(domains, access=RootAccess.WRITE)
@@ -398,7 +393,11 @@ def candidates(resources: Resources, limit: int, add: bool) -> Output:
     found = fetch_candidates_over_web(
         sources, web=resources.web.fetch_options, now=now, options=options
     )
-    added = add_sitemap_pages(engine, found.candidates, now=now) if add else None
+    listed = (
+        (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
+        for one in found.candidates
+    )
+    added = add_sitemap_entries(engine, listed, now=now) if add else None
     document = {
         "sitemaps": len(sources),
         "outcomes": found.outcomes,

@@ -276,9 +276,7 @@ def _fetch(resources: Resources, chosen: tuple[str, ...], *, also: tuple[str, ..
     if not queue.states():
         nothing = "nothing to do: no research files; start with `news-platform domains import`"
     failed = {path: why for report in queued for path, why in report.failed.items()}
-    return Output(
-        document, _fetch_text(queued, surveyed) or nothing, first_failure(failed, "files")
-    )
+    return Output(document, "\n".join(lines) or nothing, first_failure(failed, "files"))
 
 
 def _messages_of(

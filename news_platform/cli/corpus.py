@@ -11,20 +11,22 @@ import click
 from news_platform.cli.command import DAY, Output, command, count_type, redo_option
 from news_platform.composition.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.corpus.export.card import ExportManifest
-from news_platform.corpus.export.pipeline import export_corpus
-from news_platform.corpus.export.publish import replacing_folder
-from news_platform.corpus.export.selection import (
+from news_platform.corpus.export.filtering import (
     FORMATS,
     KEEPS,
     TOPICS,
     ExportSelection,
 )
-from news_platform.corpus.feed_articles import build_feed_day, feed_dataset, wanted_feed_days
+from news_platform.corpus.export.pipeline import export_corpus
+from news_platform.corpus.export.publish import replacing_folder
 from news_platform.corpus.pipeline import (
     CorpusDay,
     build_crawl_day,
+    build_feed_day,
     crawl_dataset,
+    feed_dataset,
     outdated_crawl_days,
+    wanted_feed_days,
 )
 from news_platform.corpus.rows import QUALITY_FLAGS
 from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES

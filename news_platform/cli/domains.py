@@ -64,8 +64,8 @@ from news_platform.storage.commit.markers import (
     stale_partitions,
 )
 from news_platform.storage.commit.root import RootAccess
-from news_platform.web.ai_bots import AI_BOTS, compare_bots, parse_bot_list
 from news_platform.web.opml import xml_damage
+from news_platform.web.robots import AI_BOTS, compare_bots, parse_bot_list
 from news_platform.web.urls import registrable_domain
 
 _SURVEYED_DAYS = 30

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -15,9 +15,16 @@ from news_platform.rss.ledger.status import require_articles
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import RootAccess, read_world
 from news_platform.storage.sql.engine import checked_url, ledger_url, open_engine, shown_url
-from news_platform.storage.sql.ledger_archive import LedgerManifest, read_manifest, unpacked
-from news_platform.storage.sql.ledger_check import LedgerCheck, check_ledger
-from news_platform.storage.sql.ledger_copy import backup_ledger, move_ledger, restore_ledger
+from news_platform.storage.sql.ledger_backup import (
+    LedgerCheck,
+    LedgerManifest,
+    backup_ledger,
+    check_ledger,
+    move_ledger,
+    read_manifest,
+    restore_ledger,
+    unpacked,
+)
 
 
 @click.group()
@@ -110,9 +117,7 @@ def _checked(resources: Resources) -> LedgerCheck:
         with _engine(url) as engine:
             require_articles(engine, resources.data_root.store)
     except StorageError as error:
-        return LedgerCheck(
-            found.ledger, found.revision, found.is_outdated, found.rows, (str(error),)
-        )
+        return replace(found, problems=(str(error),))
     return found
 
 

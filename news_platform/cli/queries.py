@@ -15,8 +15,7 @@ from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchOptions
-from news_platform.search.months import join_months
-from news_platform.search.pipeline import FoundArticle, build_day
+from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.units import stale_units
 

@@ -10,8 +10,7 @@ from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.results import read_robots
 from news_platform.domain_metadata.signals.statements import EFFECTS
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.web.ai_bots import AI_BOTS
-from news_platform.web.robots import Policy
+from news_platform.web.robots import AI_BOTS, Policy
 
 POLICIES: tuple[str, ...] = get_args(Policy)
 

@@ -34,9 +34,8 @@ from news_platform.domain_metadata.signals.robots_signals import parse_robots_si
 from news_platform.domain_metadata.signals.statements import UseStatement
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
 from news_platform.domain_metadata.usage_fetch import RequestBudget, UsageFetcher, usage_facts
-from news_platform.web.ai_bots import AI_BOTS_VERSION
 from news_platform.web.fetch import PoliteFetcher
-from news_platform.web.robots import AiStance, policies_of
+from news_platform.web.robots import AI_BOTS_VERSION, AiStance, policies_of
 from news_platform.web.urls import url_host
 
 _AUTHORITY_END = re.compile(r"[/?#]")

@@ -38,7 +38,7 @@ from news_platform.domain_metadata.signals.well_known import (
 )
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Fetcher, Response
-from news_platform.web.http_headers import validator
+from news_platform.web.responses import validator
 from news_platform.web.robots import Robots
 
 MAX_REQUESTS = 8

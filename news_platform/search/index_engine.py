@@ -16,8 +16,7 @@ import polars as pl
 from news_platform.datasets.corpus import DELTA_TABLES, SEARCH_INDEX
 from news_platform.datasets.dataset import Dataset
 from news_platform.search.index import Hit
-from news_platform.search.months import MONTHS_DATASET, build_month, month_of
-from news_platform.search.pipeline import build_day
+from news_platform.search.pipeline import MONTHS_DATASET, build_day, build_month, month_of
 from news_platform.search.publish import (
     DATASET,
     IndexPlace,
@@ -29,7 +28,7 @@ from news_platform.search.publish import (
 )
 from news_platform.search.reading import open_build
 from news_platform.storage.commit.markers import delete_marker, read_markers, read_report
-from news_platform.storage.delta_engine import DeltaEngine
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs

@@ -18,8 +18,8 @@ from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.rss.explain import explain_article
 from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions
-from news_platform.search.explain import IndexedDays, explain_known_indexes
 from news_platform.search.pipeline import FoundArticle, with_snippets
+from news_platform.search.reading import IndexedDays, explain_known_indexes
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.documents import (
     ArticleDocument,
@@ -33,7 +33,7 @@ from news_platform.server.documents import (
 from news_platform.server.parameters import MAX_PAGE, cursor_at
 from news_platform.server.versions import CLUSTER_MARKERS, INDEX_MARKERS, Row
 from news_platform.storage.commit.markers import read_markers
-from news_platform.takedowns.spellings import PageAddress
+from news_platform.takedowns.match import PageAddress
 from news_platform.text.readable import as_day
 from news_platform.web.urls import registrable_domain, url_host
 

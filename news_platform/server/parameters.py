@@ -20,7 +20,7 @@ from starlette.requests import Request
 from news_platform.errors import InputError
 from news_platform.search.engine import MAX_LIMIT, SearchOptions
 from news_platform.text.readable import as_day
-from news_platform.web.ai_bots import AI_BOTS
+from news_platform.web.robots import AI_BOTS
 
 MAX_PAGE = 100
 BOTS = {bot.name: bot for bot in AI_BOTS}

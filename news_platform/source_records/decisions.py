@@ -21,7 +21,7 @@ from news_platform.source_records.languages import detect_languages
 from news_platform.source_records.lists_and_tables import join_cells
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.sections import HeadingPath, compile_section_rules
-from news_platform.text.words import words
+from news_platform.text.normalize import words
 
 # Maps every ASCII byte to lower case, or to a blank if it is not part of a word.
 _WORD_BYTES = bytes(

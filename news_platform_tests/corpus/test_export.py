@@ -10,18 +10,24 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from bpe_openai import get_encoding  # type: ignore[import-untyped]  # has no stubs
+from deltalake import DeltaTable
 
 from news_platform.corpus.checks import export_problems
-from news_platform.corpus.export.monthly import build_month
-from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, export_corpus
+from news_platform.corpus.export.filtering import ExportSelection, Stated, UsageRule
+from news_platform.corpus.export.pipeline import (
+    VOCABULARY,
+    EmptySelection,
+    ExportOptions,
+    export_corpus,
+    load_tokenizer,
+)
 from news_platform.corpus.export.publish import (
+    build_month,
     current_version,
     publish_version,
     replacing_folder,
     version_files,
 )
-from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
-from news_platform.corpus.export.tokens import VOCABULARY, load_tokenizer
 from news_platform.corpus.pipeline import crawl_dataset
 from news_platform.datasets.corpus import TRAINING_EXPORT
 from news_platform.errors import InputError
@@ -185,7 +191,7 @@ def test_rows_of_a_file_that_was_optimized_are_exported_in_the_same_order(
     from news_platform.corpus.pipeline import crawl_dataset
 
     export_corpus(corpus, tmp_path / "one", ALL, OPTIONS)
-    crawl_dataset(corpus).delete("domain = 'c.example' and word_count > 5")
+    DeltaTable(crawl_dataset(corpus).uri).delete("domain = 'c.example' and word_count > 5")
     crawl_dataset(corpus).optimize()
     export_corpus(corpus, tmp_path / "two", ALL, OPTIONS)
     shards = [sorted((tmp_path / name / "data").iterdir()) for name in ("one", "two")]

@@ -10,12 +10,12 @@ from news_platform.corpus.pipeline import (
     build_crawl_day,
     crawl_dataset,
     obeying_build,
+    recount_day,
 )
-from news_platform.corpus.recount import recount_day
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS
 from news_platform.storage.commit.markers import read_markers, read_report
-from news_platform.storage.delta_engine import DeltaEngine
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs, wanted_inputs

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.corpus.feed_articles import feed_dataset
-from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.corpus.pipeline import crawl_dataset, feed_dataset
 from news_platform.server import versions
 from news_platform.server.versions import BLOCK_ROWS, ArticleRows, DataVersion
 from news_platform.storage.commit.root import claim_root

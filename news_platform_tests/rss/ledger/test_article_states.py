@@ -16,11 +16,11 @@ from news_platform.rss.ledger.article_queue import (
     read_states,
 )
 from news_platform.rss.ledger.entries import LIMIT, add_entries, entries_by_url_hash
-from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
+from news_platform.rss.ledger.tables import ARTICLE_STATES
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.spellings import PageAddress
+from news_platform.takedowns.match import PageAddress
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 URL = "https://post.example/bridge"

@@ -15,7 +15,6 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
 from news_platform.ccnews.maintenance import accept_broken, check_sources, list_republished
-from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
     RebuildMode,
@@ -27,8 +26,10 @@ from news_platform.ccnews.pipeline import (
     plan_day,
 )
 from news_platform.ccnews.pool import (
+    EXTRACTOR_VERSION,
     CollectFailure,
     CollectListener,
+    CollectOptions,
     Estimate,
     WarcProgress,
     estimate,

@@ -227,6 +227,5 @@ def compact(resources: Resources) -> Output:
                 [bucket], store=opened.store, options=opened.options, now=opened.now
             )
             written += report.total("bytes_written")
-            deleted = gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
-            files += deleted.files
+            files += gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
     return Output({"bytes_written": written, "files_deleted": files})

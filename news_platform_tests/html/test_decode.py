@@ -5,8 +5,8 @@ import random
 import pytest
 
 from news_platform.articles.extract import extract_article
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.warc import RecordInfo, WarcResponse
 from news_platform.html.decode import (
     content_type_charset,

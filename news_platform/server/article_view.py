@@ -19,7 +19,7 @@ from news_platform.near_duplicates.reading import read_clusters
 from news_platform.rss.explain import explain_article
 from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions
 from news_platform.search.pipeline import FoundArticle, with_snippets
-from news_platform.search.reading import IndexedDays, explain_known_indexes
+from news_platform.search.reading import IndexedDays, explain_indexes
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.documents import (
     ArticleDocument,
@@ -211,7 +211,7 @@ def article_evidence(
         "indexed days", lambda: IndexedDays.read(state.store, cache), *INDEX_MARKERS
     )
     days = dict.fromkeys(row["day"] for row in rows)
-    yield from explain_known_indexes(known, cache, list(days), [article.url_hash])
+    yield from explain_indexes(known, cache, list(days), [article.url_hash])
 
 
 def explain_document(state: AppState, subject: str) -> ExplainDocument:

@@ -156,8 +156,3 @@ def test_a_validator_that_can_be_sent_back_is_kept(value: str) -> None:
 def test_a_validator_that_cannot_be_sent_back_is_neither_kept_nor_sent(value: str) -> None:
     assert validator({"etag": value}, "etag") == ""
     assert conditional_headers(etag=value, last_modified=value) == {}
-
-
-def test_without_validators_the_request_has_no_condition() -> None:
-    assert validator({}, "etag") == ""
-    assert conditional_headers(etag="", last_modified="") == {}

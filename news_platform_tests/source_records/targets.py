@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 
-from news_platform.source_records.snapshot import PageResult, SegmentJob
+from news_platform.source_records.segment import PageResult, SegmentJob
 from news_platform.source_records.worker import segment_job
 from news_platform_tests.isolation.injection import (
     Injected,

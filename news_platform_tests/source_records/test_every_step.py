@@ -14,7 +14,7 @@ from news_platform.datasets.source_records import (
 )
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.pipeline import build_institution
-from news_platform.source_records.snapshot import SegmentJob, Snapshot, segment_job
+from news_platform.source_records.segment import SegmentJob, Snapshot, segment_job
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform_tests.isolation.injection import Step, Victim, clear_caches, traced_steps

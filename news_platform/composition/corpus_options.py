@@ -9,7 +9,7 @@ from news_platform.corpus.export.selection import ExportSelection, Stated, State
 from news_platform.corpus.export.tokens import load_tokenizer
 from news_platform.corpus.options import CorpusOptions
 from news_platform.domain_metadata.signals.statements import PURPOSES
-from news_platform.domain_metadata.usage_history import UsageHistory
+from news_platform.domain_metadata.usage import UsageHistory
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.resources import options_of
 from news_platform.setting_sections.features import CorpusSettings

@@ -9,8 +9,13 @@ from itertools import islice
 import polars as pl
 
 from news_platform.domain_metadata.history import read_surveys, refusals_by_bot, standing
-from news_platform.domain_metadata.policy_changes import POLICIES, policy_counts
-from news_platform.domain_metadata.table import CHANGES_DATASET, TABLE_DATASET, read_changes
+from news_platform.domain_metadata.table import (
+    CHANGES_DATASET,
+    POLICIES,
+    TABLE_DATASET,
+    policy_counts,
+    read_changes,
+)
 from news_platform.errors import InputError
 from news_platform.server.app_state import AppState
 from news_platform.server.documents import (

@@ -25,8 +25,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from benchmarks.near_duplicates import article_bodies
 from news_platform.corpus.pipeline import crawl_dataset
-from news_platform.datasets.captures import CAPTURES, captures_path
 from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.datasets.raw_news import CAPTURES, captures_path
 from news_platform.storage.delta_files import arrow_schema
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import scan_table, write_table

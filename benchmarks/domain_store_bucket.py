@@ -12,12 +12,12 @@ from isal import isal_zlib
 
 from benchmarks.domain_store_pages import Page, iter_full_pages, iter_short_pages
 from news_platform.domain_store.building.merge import read_entries
-from news_platform.domain_store.commit import read_current
+from news_platform.domain_store.data_files import GZIP, LEVEL, MEMBER_BYTES, MemberWriter
 from news_platform.domain_store.fragments import Fragment, iter_fragment_lines, read_pieces
-from news_platform.domain_store.gzip_members import GZIP, LEVEL, MEMBER_BYTES, MemberWriter
-from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.layout import BuildOptions
+from news_platform.domain_store.manifest import read_current
 from news_platform.domain_store.pipeline import build_buckets, compact_buckets
-from news_platform.domain_store.staging.sorted_runs import encode_lines
+from news_platform.domain_store.staging.rows import encode_lines
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.storage.objects.store import ObjectStore, open_store
 

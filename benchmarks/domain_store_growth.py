@@ -9,8 +9,8 @@ import polars as pl
 
 from benchmarks.domain_store_bucket import NOW, cpu_seconds
 from benchmarks.domain_store_pages import Page, iter_short_pages
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_buckets
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore, open_store

@@ -10,11 +10,18 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.domain_store_bucket import NOW, OPTIONS, Bucket, best_of
-from news_platform.domain_store.building.index import build_index, byte_ranges, index_totals
-from news_platform.domain_store.commit import Current, commit
+from news_platform.domain_store.building.merge import build_index, byte_ranges, index_totals
 from news_platform.domain_store.layout import index_path
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.manifest import BatchEntry, DataFile, Index, Manifest, Segment
+from news_platform.domain_store.manifest import (
+    BatchEntry,
+    Current,
+    DataFile,
+    Index,
+    Manifest,
+    Segment,
+    commit,
+)
 from news_platform.domain_store.pipeline import build_buckets
 from news_platform.storage.objects.store import open_store
 

@@ -40,9 +40,9 @@ def _run(bucket: "Bucket", root: Path, stage: str, budget: int) -> dict[str, flo
 
 def _stage(stage: str, root: str, rows: str, budget: int) -> dict[str, float]:
     # Imported here, because the child measures its own memory and the parent needs none of it.
-    from news_platform.domain_store.options import BuildOptions
+    from news_platform.domain_store.layout import BuildOptions
     from news_platform.domain_store.pipeline import build_buckets
-    from news_platform.domain_store.staging.inputs import matching_input
+    from news_platform.domain_store.staging.rows import matching_input
     from news_platform.domain_store.staging.stage import stage_input
     from news_platform.storage.objects.store import StoreOptions, open_store
 

@@ -22,8 +22,8 @@ from news_platform.rss import pipeline
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.polling.poller import PollReport
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.poller import PollReport
 from news_platform.settings import load_settings
 from news_platform.storage.sql.engine import migrate, open_engine, read_transaction
 from news_platform.web.fetch import FetchOptions

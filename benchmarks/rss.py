@@ -28,12 +28,13 @@ from news_platform.articles.article import Article
 from news_platform.articles.extract import extract_article
 from news_platform.errors import InputError
 from news_platform.rss import pipeline
+from news_platform.rss.article_files import WorkPlaces
 from news_platform.rss.feeds import FeedEntry, parse_feed, plain
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.work_context import WorkOptions, WorkPlaces
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.worker import WorkOptions
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import migrate, open_engine

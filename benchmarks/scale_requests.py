@@ -17,8 +17,7 @@ from news_platform.defs.graph import BUILD_ORDER
 from news_platform.defs.rebuild_rules import WHOLE
 from news_platform.defs.sensors import add_partitions
 from news_platform.resources import Resources
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
+from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
 from news_platform_tests.emulators.relay import Request

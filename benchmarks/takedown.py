@@ -16,12 +16,10 @@ import polars as pl
 from benchmarks.domain_store_growth import CountingStore
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import WarcSource, collect_warcs
-from news_platform.datasets.captures import CAPTURES
-from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
+from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.datasets.takedowns import TakedownKind, TakedownRequest
 from news_platform.domain_store.building.engine import StoreEngine, clean_bucket
-from news_platform.domain_store.layout import bucket_of
-from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.layout import BuildOptions, bucket_of
 from news_platform.domain_store.pipeline import build_buckets
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.storage.commit.collected import read_collected

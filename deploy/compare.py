@@ -16,8 +16,7 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
-from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.datasets.corpus import DELTA_TABLES, SEARCH_INDEX, STATISTICS_COLUMNS
 from news_platform.search.index import Hit
 from news_platform.search.publish import ROOT, place_of
 from news_platform.search.reading import open_build

@@ -20,8 +20,7 @@ from deploy.processes import Machine, Process
 from news_platform.definitions import build_definitions
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
+from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.postgres import new_database, postgres_server
 from news_platform_tests.emulators.redis import RedisServer, free_port, redis_server

@@ -7,7 +7,7 @@ import os
 
 from deploy.manual import without_automation
 from news_platform.definitions import build_definitions
-from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import SampleResources
 from news_platform.settings import load_settings
 
 defs = without_automation(

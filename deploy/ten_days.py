@@ -10,8 +10,8 @@ from pathlib import Path
 
 from news_platform.resources import Crawl
 from news_platform.sample.crawl import listing
-from news_platform.sample.resources import SampleResources
 from news_platform.sample.world import DAYS as SAMPLE_DAYS
+from news_platform.sample.world import SampleResources
 
 DAYS = tuple(SAMPLE_DAYS[-1] - timedelta(days=number) for number in range(9, -1, -1))
 

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from news_platform.domain_metadata.consumer import SurveyOptions
     from news_platform.domain_metadata.news_sitemaps import CandidateOptions
     from news_platform.domain_metadata.resurvey import ResurveyOptions
-    from news_platform.domain_store.options import BuildOptions
+    from news_platform.domain_store.layout import BuildOptions
     from news_platform.rss.analyses.pipeline import AnalysisOptions
-    from news_platform.rss.discovery.discover import DiscoveryOptions
+    from news_platform.rss.discovery import DiscoveryOptions
     from news_platform.rss.feed_alarms import AlarmOptions
-    from news_platform.rss.polling.poll_schedule import PollOptions
+    from news_platform.rss.poll_results import PollOptions
     from news_platform.rss.sheets.access import SheetAccess, SyncOptions
     from news_platform.rss.sheets.workbook import WorkbookOptions
-    from news_platform.rss.work_context import WorkOptions
+    from news_platform.rss.worker import WorkOptions
     from news_platform.source_records.options import SegmentOptions
     from news_platform.source_records.pipeline import RecordsOptions
 
@@ -223,7 +223,7 @@ def open_resources(
     if not _is_sample(settings, may_connect=may_connect):
         return Resources(settings, access)
     # Only a sample root pays for loading the sample world.
-    from news_platform.sample.resources import SampleResources
+    from news_platform.sample.world import SampleResources
 
     return SampleResources(settings, access)
 
@@ -282,8 +282,8 @@ def collect_options(given: CcnewsSettings) -> "CollectOptions":
 
 def build_options(given: DomainStoreSettings, store: ObjectStore) -> "BuildOptions":
     """Return how the domain store is built; an existing store keeps its number of buckets."""
-    from news_platform.domain_store.commit import resolve_bucket_count
-    from news_platform.domain_store.options import BuildOptions
+    from news_platform.domain_store.layout import BuildOptions
+    from news_platform.domain_store.manifest import resolve_bucket_count
 
     return options_of(
         BuildOptions,
@@ -323,14 +323,14 @@ def candidate_options(given: DomainMetadataSettings) -> "CandidateOptions":
 
 def discovery_options(given: RssSettings) -> "DiscoveryOptions":
     """Return which feeds are accepted."""
-    from news_platform.rss.discovery.discover import DiscoveryOptions
+    from news_platform.rss.discovery import DiscoveryOptions
 
     return options_of(DiscoveryOptions, given)
 
 
 def poll_options(given: RssSettings) -> "PollOptions":
     """Return how feeds are polled."""
-    from news_platform.rss.polling.poll_schedule import PollOptions
+    from news_platform.rss.poll_results import PollOptions
 
     longest = max(given.max_interval_seconds, given.min_interval_seconds)
     return options_of(PollOptions, given, max_interval_seconds=longest)
@@ -338,7 +338,7 @@ def poll_options(given: RssSettings) -> "PollOptions":
 
 def work_options(given: RssSettings, *, max_articles: int | None = None) -> "WorkOptions":
     """Return how articles are fetched and stored; `max_articles` None: until none is due."""
-    from news_platform.rss.work_context import WorkOptions
+    from news_platform.rss.worker import WorkOptions
 
     return options_of(
         WorkOptions,

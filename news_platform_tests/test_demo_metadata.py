@@ -10,7 +10,7 @@ from news_platform.api import open_root
 from news_platform.datasets.registry import DATASETS, column_sources
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import SampleResources
 from news_platform.settings import Settings
 from news_platform_tests.servers.demo import Demo
 

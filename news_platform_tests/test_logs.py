@@ -162,7 +162,7 @@ def test_a_command_writes_text_or_json_by_setting(tmp_path: Any) -> None:
     first = json.loads(done.stderr.splitlines()[0])
     assert (first["level"], first["logger"]) == (
         "warning",
-        "news_platform.rss.discovery.candidates",
+        "news_platform.rss.feed_list",
     )
     assert _command(*words).stderr.startswith("warning: the root's 'feeds.opml' lists no feeds")
 

@@ -12,7 +12,7 @@ from news_platform.corpus.options import CorpusOptions
 from news_platform.domain_metadata.consumer import SurveyOptions
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.resurvey import ResurveyOptions
-from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.errors import ConfigError
 from news_platform.resources import (
     DataRoot,
@@ -35,14 +35,13 @@ from news_platform.resources import (
     workbook_options,
 )
 from news_platform.rss.analyses.pipeline import AnalysisOptions
-from news_platform.rss.discovery.discover import DiscoveryOptions
+from news_platform.rss.discovery import DiscoveryOptions
 from news_platform.rss.feed_alarms import AlarmOptions
-from news_platform.rss.polling.poll_schedule import PollOptions
+from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.sheets.access import SheetAccess, SyncOptions
 from news_platform.rss.sheets.workbook import WorkbookOptions
-from news_platform.rss.work_context import WorkOptions
-from news_platform.sample.resources import SampleResources, world_folder
-from news_platform.sample.world import WORLD_NOW, place_inputs
+from news_platform.rss.worker import WorkOptions
+from news_platform.sample.world import WORLD_NOW, SampleResources, place_inputs, world_folder
 from news_platform.setting_sections.features import (
     CcnewsSettings,
     RssSettings,

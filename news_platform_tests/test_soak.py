@@ -4,8 +4,7 @@ import ast
 from pathlib import Path
 
 from news_platform_tests import soak
-from news_platform_tests.promises import PROMISES
-from news_platform_tests.soak import REPORT, Result, report_head, wanted, write_report
+from news_platform_tests.soak import Result, promised_tests, wanted, write_report
 
 PARTS = ["a/test_one.py::test_kills", "b/test_two.py::test_fuzz[1]"]
 
@@ -31,13 +30,9 @@ def test_the_report_names_every_result(tmp_path: Path) -> None:
 
 
 def test_every_promise_names_tests_that_exist() -> None:
-    for promise in PROMISES:
-        assert promise.tests, promise.text
-        for test in promise.tests:
-            file, _, name = test.partition("::")
-            module = ast.parse((Path(__file__).parent / file).read_text())
-            assert name in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
-
-
-def test_the_report_begins_with_the_promises() -> None:
-    assert REPORT.read_text().startswith(report_head())
+    tests = promised_tests()
+    assert len(tests) > 50
+    for test in tests:
+        file, _, name = test.partition("::")
+        module = ast.parse((Path(__file__).parent / file).read_text())
+        assert name in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}

@@ -10,8 +10,11 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from news_platform.datasets.domain_metadata import DomainMetadata
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import EnhancedResearchDataset, SeedQueueMessage
+from news_platform.datasets.research_datasets import (
+    DomainQueueMessage,
+    EnhancedResearchDataset,
+    SeedQueueMessage,
+)
 
 FOLDER = Path(__file__).parent
 MODELS: tuple[type[BaseModel], ...] = (

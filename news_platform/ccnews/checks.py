@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_FIRST, raw_news_day_prefix
-from news_platform.datasets.warc_paths import Warc
+from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_FIRST, Warc, raw_news_day_prefix
 from news_platform.storage.commit.collected import collected_names, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 

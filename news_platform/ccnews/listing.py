@@ -1,7 +1,12 @@
-"""Read the crawl's monthly listings of WARCs, and find the days that lack a listed WARC.
+"""Read the crawl's monthly listings of WARCs: which days lack a listed WARC, which are settled.
 
 A listing grows during its month and uploads arrive hours late, so it is compared with the markers
 as a set; there is no high-water mark. A copy under the root is reused until the ETag changes.
+
+A day's WARCs appear one by one during the day and hours after it, and a few come days late. Those
+who build on whole days would do their work again for each of them, so they wait until a day is
+settled: nothing more is expected soon. A record beside the copy of the listing says when each day
+last grew.
 """
 
 import gzip
@@ -10,11 +15,11 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
-from news_platform.datasets.warc_paths import Warc, listing_path, parse_warc_path
+from news_platform.datasets.raw_news import Warc, listing_path, parse_warc_path, warc_time
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.commit.collected import collected_names_of_month
+from news_platform.storage.commit.collected import collected_names, collected_names_of_month
 from news_platform.storage.commit.markers import content_tag, fingerprint
 from news_platform.storage.objects.store import ObjectStore
 
@@ -100,11 +105,6 @@ def listed_warcs(crawl: ObjectStore, root: ObjectStore, *, day: date) -> tuple[W
     """Return the WARCs that the crawl lists for a day."""
     listing = fetch_listing(crawl, root, month=day.replace(day=1))
     return listing.days().get(day, ()) if listing else ()
-
-
-def day_fingerprint(warcs: Iterable[Warc]) -> str:
-    """Return the fingerprint of a set of WARCs."""
-    return fingerprint(warc.name for warc in warcs)
 
 
 def month_of(day: date) -> date:
@@ -276,9 +276,171 @@ def _stale_days(root: ObjectStore, listing: Listing, scope: FollowScope) -> Mapp
             held = sum(warc.name in collected for warc in warcs)
             wanted = len(warcs) if scope.max_warcs is None else min(len(warcs), scope.max_warcs)
             if held < wanted:
-                stale[day.isoformat()] = day_fingerprint(warcs)
+                stale[day.isoformat()] = fingerprint(warc.name for warc in warcs)
     return stale
 
 
 def _key(month: date) -> str:
     return month.isoformat()
+
+
+# The run that collects the last WARCs of a day gets this long before others go without them.
+_COLLECTING = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class SettlingOptions:
+    """When a day is settled.
+
+    At least `later_days` later days are listed and the day has not grown for `quiet`. WARCs that
+    come after the day was followed are added together, at multiples of `late` after its end; at
+    once if it is zero.
+    """
+
+    later_days: int = 1
+    quiet: timedelta = timedelta(hours=5)
+    late: timedelta = timedelta(hours=72)
+
+
+@dataclass(frozen=True, slots=True)
+class DayArrivals:
+    """How many WARCs a day lists, and when that number last grew."""
+
+    warcs: int
+    grown_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """Why a day is not settled, and until when it is not."""
+
+    reason: str
+    until: datetime
+
+
+def grown(
+    known: Mapping[date, DayArrivals] | None, listing: Listing, *, now: datetime
+) -> Mapping[date, DayArrivals]:
+    """Return the arrivals of a month after its listing was read again.
+
+    `known` is None when the month was never recorded. Its WARCs then count as arrived at the times
+    in their names, so that a new installation does not wait for days that ended long ago.
+    """
+    days: dict[date, DayArrivals] = {}
+    for day, warcs in listing.days().items():
+        before = (known or {}).get(day)
+        if before is not None and len(warcs) <= before.warcs:
+            days[day] = before
+        else:
+            days[day] = DayArrivals(len(warcs), _named(warcs, now) if known is None else now)
+    return days
+
+
+def settles_at(
+    day: date,
+    arrivals: DayArrivals,
+    *,
+    newest_listed: date,
+    is_followed: bool,
+    options: SettlingOptions,
+) -> datetime:
+    """Return when a day is settled if nothing more comes.
+
+    `is_followed` says that the day was built on before, so that what has come since is late. A day
+    after which the crawl lists no other is settled `late` after its end.
+    """
+    end = datetime.combine(day + timedelta(days=1), time(), UTC)
+    if not is_followed:
+        quiet_at = arrivals.grown_at + options.quiet
+        is_last = newest_listed < day + timedelta(days=options.later_days)
+        return max(quiet_at, end + options.late) if is_last else quiet_at
+    if not options.late:
+        return arrivals.grown_at
+    passed = max(0.0, (arrivals.grown_at - end) / options.late)
+    return end + options.late * (int(passed) + 1)
+
+
+def record_arrivals(root: ObjectStore, listings: Iterable[Listing], *, now: datetime) -> None:
+    """Record which days of these listings have grown."""
+    for listing in listings:
+        known = read_arrivals(root, listing.month)
+        days = grown(known, listing, now=now)
+        if days != known:
+            document = {
+                day.isoformat(): [one.warcs, one.grown_at.isoformat()]
+                for day, one in sorted(days.items())
+            }
+            root.put(_path(listing.month), json.dumps(document).encode())
+
+
+def read_arrivals(root: ObjectStore, month: date) -> Mapping[date, DayArrivals] | None:
+    """Return the recorded arrivals of a month; None when nothing was recorded."""
+    path = _path(month)
+    if not root.exists(path):
+        return None
+    try:
+        document = json.loads(root.read(path))
+        return {
+            date.fromisoformat(day): DayArrivals(int(warcs), datetime.fromisoformat(moment))
+            for day, (warcs, moment) in document.items()
+        }
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StorageError(
+            f"cannot parse {path!r} as the arrivals of a month: delete it", thing=path
+        ) from error
+
+
+def unsettled_days(
+    root: ObjectStore,
+    days: Iterable[date],
+    *,
+    followed: Iterable[date],
+    options: SettlingOptions,
+    now: datetime,
+) -> Mapping[date, Unsettled]:
+    """Return the days that are not settled; days that nothing is recorded of are settled.
+
+    `followed` are the days that were built on before.
+    """
+    wanted, followed = sorted(days), frozenset(followed)
+    months = {month_of(day) for day in wanted}
+    recorded: dict[date, DayArrivals] = {}
+    for month in sorted(months | {next_month(month) for month in months}):
+        recorded |= read_arrivals(root, month) or {}
+    newest = max(recorded, default=date.min)
+    unsettled: dict[date, Unsettled] = {}
+    for day in (day for day in wanted if day in recorded):
+        moment = settles_at(
+            day,
+            recorded[day],
+            newest_listed=newest,
+            is_followed=day in followed,
+            options=options,
+        )
+        if now < moment:
+            unsettled[day] = Unsettled(_reason(day, newest, day in followed), moment)
+        elif now < moment + _COLLECTING and (lacking := _lacking(root, day)):
+            reason = f"raw_news lacks {lacking} WARCs of the day"
+            unsettled[day] = Unsettled(reason, moment + _COLLECTING)
+    return unsettled
+
+
+def _reason(day: date, newest_listed: date, is_followed: bool) -> str:
+    if is_followed:
+        return "late WARCs are added together"
+    return "the day has just grown" if newest_listed > day else "no later day is listed"
+
+
+def _lacking(root: ObjectStore, day: date) -> int:
+    listing = read_copy(root, month=month_of(day))
+    listed = listing.days().get(day, ()) if listing else ()
+    return len({warc.name for warc in listed} - collected_names(root, day=day))
+
+
+def _named(warcs: Iterable[Warc], now: datetime) -> datetime:
+    times = (warc_time(warc.name) for warc in warcs)
+    return min(now, max((moment for moment in times if moment), default=now))
+
+
+def _path(month: date) -> str:
+    return f"news/warc_paths/{month:%Y-%m}.arrivals.json"

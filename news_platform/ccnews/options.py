@@ -10,17 +10,7 @@ from news_platform.datasets.collected import recipe
 # again what an older version wrote. 2: pages are decoded as browsers do, in `html.decode`.
 EXTRACTOR_VERSION = versions.CRAWL_EXTRACTOR
 # The options that decide which rows a WARC gives.
-_RECORDED = (
-    "main_content",
-    "captures",
-    "feed_candidates",
-    "max_page_bytes",
-    "mimes",
-    "hosts",
-    "languages",
-    "statuses",
-)
-HTML_TYPES = frozenset(("text/html", "application/xhtml+xml"))
+_RECORDED = ("max_page_bytes", "hosts", "languages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +18,8 @@ class CollectOptions:
     """How WARCs are collected: workers and their limits, what is written, which pages are kept.
 
     `page_seconds` is the longest time one page may take and `memory_mb` the most memory a worker
-    may hold. `max_warcs` caps the WARCs of a day; None collects all. `main_content` False keeps the
-    text of the whole page. An empty filter keeps every page; `hosts` are registrable domains in
-    natural order (`bbc.co.uk`).
+    may hold. `max_warcs` caps the WARCs of a day; None collects all. An empty filter keeps every
+    page; `hosts` are registrable domains in natural order (`bbc.co.uk`).
     """
 
     workers: int = 1
@@ -38,20 +27,13 @@ class CollectOptions:
     page_seconds: float = 30.0
     memory_mb: int = 1024
     max_warcs: int | None = None
-    # Main content scores F1 0.91 on the article benchmark, the whole page 0.68, and the language is
-    # not detected from the menus.
-    main_content: bool = True
-    captures: bool = True
-    feed_candidates: bool = True
     dropped_responses: bool = True
     # Equal failures of the same file after which what can be read of it is published; 0: never.
     # Downloads are retried within each: five rule out a passing fault of the network.
     accept_after: int = 5
     max_page_bytes: int = 32 << 20
-    mimes: frozenset[str] = HTML_TYPES
     hosts: frozenset[str] = frozenset()
     languages: frozenset[str] = frozenset()
-    statuses: frozenset[int] = frozenset()
 
     def recorded(self) -> Mapping[str, object]:
         """Return what a marker records: the options that decide on rows and are not defaults."""

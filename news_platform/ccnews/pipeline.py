@@ -11,6 +11,14 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from news_platform.ccnews.listing import first_answering, listed_warcs
+from news_platform.ccnews.maintenance import (
+    BrokenNote,
+    forget_broken,
+    forget_republished,
+    list_republished,
+    note_failure,
+    read_broken,
+)
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pool import (
     CollectFailure,
@@ -22,17 +30,8 @@ from news_platform.ccnews.pool import (
     run_tasks,
     scratch_folder,
 )
-from news_platform.ccnews.source_notes import (
-    BrokenNote,
-    forget_broken,
-    forget_republished,
-    list_republished,
-    note_failure,
-    read_broken,
-)
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import raw_news_day_prefix
-from news_platform.datasets.warc_paths import Warc
+from news_platform.datasets.raw_news import Warc, raw_news_day_prefix
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
     list_collected,

@@ -21,8 +21,7 @@ from urllib.parse import quote
 from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.pool import CollectTask, StoreAddress
-from news_platform.ccnews.progress import ProgressReporter
+from news_platform.ccnews.pool import CollectTask, ProgressReporter, StoreAddress
 from news_platform.ccnews.warc import (
     BrokenWarc,
     DroppedWarcRecord,
@@ -31,21 +30,24 @@ from news_platform.ccnews.warc import (
     iter_responses,
 )
 from news_platform.ccnews.writer import WarcWriter, WrittenWarc
-from news_platform.datasets.captures import (
-    CAPTURES,
-    FEED_CANDIDATES,
-    captures_path,
-    feed_candidates_path,
-)
 from news_platform.datasets.collected import (
     Collected,
     collected_path,
     dump_collected,
 )
-from news_platform.datasets.dropped_responses import DROPPED_RESPONSES, dropped_responses_path
-from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix, raw_news_path
+from news_platform.datasets.raw_news import (
+    CAPTURES,
+    DROPPED_RESPONSES,
+    FEED_CANDIDATES,
+    RAW_NEWS,
+    captures_path,
+    dropped_responses_path,
+    feed_candidates_path,
+    raw_news_day_prefix,
+    raw_news_path,
+    warc_day,
+)
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.storage.commit.collected import (
@@ -157,8 +159,8 @@ def collect_warc(
             bytes=written.bytes,
             languages={language: part.rows for language, part in sorted(written.news.items())},
             dropped=dict(sorted(dropped.items())),
-            captures=written.captures.rows if written.captures else None,
-            feed_candidates=written.feeds.rows if written.feeds else None,
+            captures=written.captures.rows,
+            feed_candidates=written.feeds.rows,
             extractor_version=EXTRACTOR_VERSION,
             attempt=task.attempt,
             collected_at=task.now.isoformat(),
@@ -289,10 +291,8 @@ def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> 
         raw_news_path(day, language, filename=warc_name): part.path
         for language, part in written.news.items()
     }
-    if written.captures:
-        files[captures_path(day, warc_name)] = written.captures.path
-    if written.feeds:
-        files[feed_candidates_path(day, warc_name)] = written.feeds.path
+    files[captures_path(day, warc_name)] = written.captures.path
+    files[feed_candidates_path(day, warc_name)] = written.feeds.path
     if written.dropped:
         files[dropped_responses_path(day, warc_name)] = written.dropped.path
     old = find_collected(root, day=day, warc=warc_name)

@@ -22,10 +22,8 @@ import pyarrow.parquet as pq
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage
 from news_platform.ccnews.warc import DroppedWarcRecord
-from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
-from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.raw_news import CAPTURES, DROPPED_RESPONSES, FEED_CANDIDATES, RAW_NEWS
 from news_platform.html.feed_autodiscovery import FeedLink
 from news_platform.html.links import join_link
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
@@ -60,14 +58,14 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class WrittenWarc:
-    """All finished files of a WARC, raw_news by language; None for a dataset that is switched off.
+    """All finished files of a WARC, raw_news by language; `dropped` is None if it is switched off.
 
     `duplicates` counts the pages that have the URI and date of an earlier page.
     """
 
     news: Mapping[str, WrittenFile]
-    captures: WrittenFile | None
-    feeds: WrittenFile | None
+    captures: WrittenFile
+    feeds: WrittenFile
     duplicates: int
     dropped: WrittenFile | None = None
 
@@ -80,7 +78,7 @@ class WrittenWarc:
     def bytes(self) -> int:
         """Return the total size of the files."""
         files = (*self.news.values(), self.captures, self.feeds)
-        return sum(file.path.stat().st_size for file in files if file)
+        return sum(file.path.stat().st_size for file in files)
 
 
 class WarcWriter:
@@ -98,10 +96,8 @@ class WarcWriter:
         self._feeds_path = folder / "_feed_candidates"
         self._warc_name = warc_name
         self._news = NewsWriter(folder, warc_name=warc_name)
-        self._captures = (
-            CapturesWriter(folder / "_captures", warc_name=warc_name) if options.captures else None
-        )
-        self._feeds = FeedTally() if options.feed_candidates else None
+        self._captures = CapturesWriter(folder / "_captures", warc_name=warc_name)
+        self._feeds = FeedTally()
         self._dropped_path = folder / "_dropped" if options.dropped_responses else None
         self._dropped: list[tuple[str | None, str, int]] = []
         self._found: list[Mapping[tuple[str, str], FeedLink]] = []
@@ -114,24 +110,21 @@ class WarcWriter:
         Call `flush_full` after it.
         """
         # Whatever the page can make fail comes before the first change.
-        capture = _capture_row(page) if self._captures else ()
-        feeds = feed_urls(page, self._takedowns) if self._feeds else {}
+        capture = _capture_row(page)
+        feeds = feed_urls(page, self._takedowns)
         self._news.write(page)
         # Only additions to buffers follow, without a call that could fail half-way.
-        if self._captures:
-            self._captures.buffered.append(capture)
-        if self._feeds:
-            self._found.append(feeds)
+        self._captures.buffered.append(capture)
+        self._found.append(feeds)
         self._seen.add((page.record.uri, page.http.date))
         self.rows += 1
 
     def flush_full(self) -> None:
         """Count the feeds of the last page, and write the buffers that are full."""
-        while self._feeds and self._found:
+        while self._found:
             self._feeds.add(self._found.pop())
         self._news.flush_full()
-        if self._captures:
-            self._captures.flush_full()
+        self._captures.flush_full()
 
     def drop(self, record: DroppedWarcRecord) -> None:
         """Add a record that gave no page."""
@@ -143,10 +136,8 @@ class WarcWriter:
         self.flush_full()
         return WrittenWarc(
             news=self._news.close(),
-            captures=self._captures.close() if self._captures else None,
-            feeds=self._feeds.write(self._feeds_path, warc_name=self._warc_name)
-            if self._feeds
-            else None,
+            captures=self._captures.close(),
+            feeds=self._feeds.write(self._feeds_path, warc_name=self._warc_name),
             duplicates=self.rows - len(self._seen),
             dropped=self._write_dropped(self._dropped_path) if self._dropped_path else None,
         )

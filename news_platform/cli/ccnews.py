@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
-from news_platform.ccnews.maintenance import check_sources
+from news_platform.ccnews.maintenance import accept_broken, check_sources, list_republished
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
@@ -26,15 +26,19 @@ from news_platform.ccnews.pipeline import (
     outdated_names,
     plan_day,
 )
-from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, estimate
-from news_platform.ccnews.progress import WarcProgress
-from news_platform.ccnews.source_notes import accept_broken, list_republished
+from news_platform.ccnews.pool import (
+    CollectFailure,
+    CollectListener,
+    Estimate,
+    WarcProgress,
+    estimate,
+)
 from news_platform.cli.command import Output, command, table
 from news_platform.cli.options import (
     count_type,
 )
 from news_platform.datasets.collected import Collected, recipe_of
-from news_platform.datasets.warc_paths import listing_path, warc_day
+from news_platform.datasets.raw_news import listing_path, warc_day
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.resources import Resources, collect_options, crawl_options
 from news_platform.storage.commit.collected import (

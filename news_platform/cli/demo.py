@@ -25,8 +25,7 @@ from news_platform.defs.rebuild_rules import WHOLE, Fingerprints, RebuildRule
 from news_platform.defs.sensors import add_partitions
 from news_platform.errors import ConfigError, NewsPlatformError, StorageError
 from news_platform.resources import Resources
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
+from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.markers import delete_marker
 from news_platform.storage.objects.store import ObjectStore

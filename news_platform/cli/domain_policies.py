@@ -27,7 +27,9 @@ from news_platform.domain_metadata.usage import UsagePolicy, usage_policy
 from news_platform.errors import InputError
 from news_platform.resources import Resources, candidate_options
 from news_platform.rss import pipeline
-from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.entries import add_sitemap_entries
+from news_platform.rss.ledger.feed_rows import domains_with_feeds
 from news_platform.storage.commit.root import RootAccess
 from news_platform.web.ai_bots import AI_BOTS, compare_bots, parse_bot_list
 from news_platform.web.urls import registrable_domain
@@ -110,7 +112,11 @@ def candidates(resources: Resources, limit: int, add: bool) -> Output:
     found = fetch_candidates_over_web(
         sources, web=resources.web.fetch_options, now=now, options=options
     )
-    added = add_sitemap_pages(engine, found.candidates, now=now) if add else None
+    listed = (
+        (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
+        for one in found.candidates
+    )
+    added = add_sitemap_entries(engine, listed, now=now) if add else None
     document = {
         "sitemaps": len(sources),
         "outcomes": found.outcomes,

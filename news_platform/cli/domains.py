@@ -12,8 +12,7 @@ import click
 from news_platform.cli.command import Output, command, counted
 from news_platform.cli.domain_policies import bots, candidates, estimate, history, policy
 from news_platform.cli.options import InputFile
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyReport
 from news_platform.domain_metadata.generated_research import (
     is_research_json,

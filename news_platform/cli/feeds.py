@@ -19,36 +19,33 @@ from news_platform.cli.options import Command, InputFile, OutputFile, count_type
 from news_platform.errors import InputError
 from news_platform.resources import Resources, alarm_options, discovery_options
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.candidates import candidate_feeds, listed_feeds
-from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, FeedAccess
+from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, FeedAccess
+from news_platform.rss.explain import explain_feed, rhythm_text
 from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.feed_admin import (
     PERSON,
     FeedFilter,
     FeedHistory,
+    ListedFeed,
+    feeds_as_csv,
+    feeds_as_opml,
     find_feed,
     list_feeds,
+    parse_feed_file,
+    parse_header,
     pause_feed,
     read_history,
     remove_feed,
     resume_feed,
     set_up_feed,
 )
-from news_platform.rss.feed_files import (
-    ListedFeed,
-    feeds_as_csv,
-    feeds_as_opml,
-    parse_feed_file,
-    parse_header,
-)
-from news_platform.rss.feed_list import ListingReport, apply_listing
+from news_platform.rss.feed_list import ListingReport, apply_listing, candidate_feeds, listed_feeds
 from news_platform.rss.feed_settings import (
     FeedSettings,
     feed_secrets,
     first_problem,
     parse_settings,
 )
-from news_platform.rss.feed_why import explain_feed, rhythm_text
 from news_platform.rss.ledger.feed_rows import POLLED, feeds_to_check, read_feed
 from news_platform.storage.commit.root import RootAccess
 from news_platform.takedowns.build_filters import cleaned_later, obeying
@@ -219,7 +216,9 @@ def _register(
         own={canonical_url(feed.url): feed.settings for feed in listed},
         options=replace(discovery_options(resources.settings.rss), accepts_any=force),
     )
-    leads_to = {canonical_url(v.candidate_url): canonical_url(v.feed_url) for v in report.verdicts}
+    leads_to = {
+        canonical_url(it.candidate_url): canonical_url(it.feed_url) for it in report.checked
+    }
     for feed in listed:
         key = canonical_url(feed.url)
         _set_up(resources.ledger.engine, leads_to.get(key, key), feed)
@@ -274,13 +273,13 @@ def _report_document(report: DiscoveryReport) -> dict[str, Any]:
         "outcomes": report.outcomes,
         "feeds": [
             {"feed_url": one.feed_url, "outcome": one.outcome, "notes": one.notes}
-            for one in report.verdicts
+            for one in report.checked
         ],
     }
 
 
 def _report_text(report: DiscoveryReport, more: Sequence[str] = ()) -> str:
-    lines = [f"{one.outcome:<12} {one.feed_url} {one.notes}".rstrip() for one in report.verdicts]
+    lines = [f"{one.outcome:<12} {one.feed_url} {one.notes}".rstrip() for one in report.checked]
     counts = (
         f"{report.candidates} candidates, {report.known} known, {report.added} added, "
         f"{report.revived} active again"
@@ -331,7 +330,7 @@ def _candidates(resources: Resources) -> tuple[str, ...]:
 def _apply_listing(resources: Resources, report: DiscoveryReport) -> ListingReport:
     listed = listed_feeds(resources.data_root.store)
     engine, now = resources.ledger.engine, resources.clock.now()
-    return apply_listing(engine, listed, report.verdicts, now=now)
+    return apply_listing(engine, listed, report.checked, now=now)
 
 
 def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:

@@ -13,8 +13,8 @@ import polars as pl
 from news_platform.api import SearchPage, open_root
 from news_platform.cli.command import Output, command, json_value
 from news_platform.cli.options import count_type
+from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.datasets.evidence import Evidence, Explanation
-from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchAnswer, SearchOptions

@@ -9,15 +9,20 @@ import click
 
 from news_platform.ccnews.retention import StoredRows, expiring_days
 from news_platform.cli.options import emit, json_option, resources_for, root_option
-from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.domain_store.fragments import rows_by_warc
 from news_platform.domain_store.retention import expiring_batches, old_generations, stored_days
 from news_platform.errors import ConfigError, InputError, NewsPlatformError
 from news_platform.resources import Resources, build_options, open_full_texts
-from news_platform.rss.full_text import expire_full_texts, find_expired_full_texts
-from news_platform.rss.page_store import PAGES_FOLDER, expire_pages, find_expired_pages
+from news_platform.rss.article_files import (
+    PAGES_FOLDER,
+    expire_full_texts,
+    expire_pages,
+    find_expired_full_texts,
+    find_expired_pages,
+)
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.retention import ExpiringUnit, Expiry, apply_retention, planned

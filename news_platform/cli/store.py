@@ -12,18 +12,17 @@ from rich.progress import Progress
 from news_platform.cli.command import Output, command
 from news_platform.cli.options import count_type
 from news_platform.datasets.dataset import WHOLE
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_store import DOMAIN_CATALOG
-from news_platform.domain_store.building.removal import require_allowed, staging_removal
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG
+from news_platform.domain_store.building.builder import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import read_stats, write_catalog
-from news_platform.domain_store.commit import (
+from news_platform.domain_store.layout import BuildOptions
+from news_platform.domain_store.lookup import DomainStore
+from news_platform.domain_store.manifest import (
     claim_bucket_count,
     gc_bucket,
     read_bucket_count,
 )
-from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import (
     STAGE_AGAIN,
     build_range,
@@ -31,7 +30,7 @@ from news_platform.domain_store.pipeline import (
     repair_buckets,
     shown_batches,
 )
-from news_platform.domain_store.staging.inputs import (
+from news_platform.domain_store.staging.rows import (
     day_input,
     matching_input,
     validated_crawl_name,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import sqlalchemy as sa
 
 from news_platform.datasets.dataset import Dataset, Engine
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.domain_metadata.queue import QUEUE
 from news_platform.domain_store.building.engine import StoreEngine
 from news_platform.domain_store.staging.engine import StagedEngine

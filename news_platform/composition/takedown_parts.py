@@ -12,7 +12,7 @@ from functools import partial
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.ccnews.recount import recount_day as recount_collected
+from news_platform.ccnews.maintenance import recount_day as recount_collected
 from news_platform.composition.corpus_options import export_options, export_selection
 from news_platform.composition.engines import existing_ledger, open_dataset
 from news_platform.corpus.export.monthly import build_month

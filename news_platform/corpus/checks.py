@@ -7,8 +7,7 @@ import polars as pl
 
 from news_platform.corpus.export.publish import current_version, version_files
 from news_platform.corpus.options import CorpusOptions
-from news_platform.datasets.corpus import SORT_COLUMNS
-from news_platform.datasets.training_export import TRAINING_EXPORT
+from news_platform.datasets.corpus import SORT_COLUMNS, TRAINING_EXPORT
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaDataset

@@ -10,8 +10,8 @@ import polars as pl
 from news_platform.corpus.options import CorpusOptions
 from news_platform.corpus.rows import PagePlace
 from news_platform.corpus.worker_types import CrawlPage
-from news_platform.datasets.captures import CAPTURES, captures_path
 from news_platform.datasets.collected import Collected
+from news_platform.datasets.raw_news import CAPTURES, captures_path
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames, scan_table

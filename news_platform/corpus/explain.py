@@ -9,9 +9,13 @@ from news_platform.corpus.export.publish import current_version, version_files
 from news_platform.corpus.export.selection import ExportSelection, StatedUsage
 from news_platform.corpus.options import CorpusOptions
 from news_platform.corpus.worker_types import NO_TEXT, NOT_AN_ARTICLE, CrawlPage, JudgedPage
-from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.corpus import (
+    CRAWL_ARTICLES,
+    DELTA_TABLES,
+    STATISTICS_COLUMNS,
+    TRAINING_EXPORT,
+)
 from news_platform.datasets.evidence import Evidence
-from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.isolation.pool import Done, Pool
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset

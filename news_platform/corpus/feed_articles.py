@@ -12,8 +12,8 @@ import polars as pl
 from news_platform.corpus.crawl_pages import TAKEN_DOWN, Covers
 from news_platform.corpus.pipeline import CorpusDay, TableCounts, obeying_build, remove_day
 from news_platform.corpus.rows import feed_frame
-from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.datasets.corpus import FEED_ARTICLES, STATISTICS_COLUMNS
+from news_platform.datasets.feeds import ARTICLES, articles_path
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     content_part,

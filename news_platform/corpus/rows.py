@@ -8,8 +8,8 @@ import polars as pl
 
 from news_platform.articles.article import Article
 from news_platform.articles.category import guess_category
-from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES, FEED_SOURCE
+from news_platform.datasets.feeds import ARTICLES
 from news_platform.text.normalize import text_hash
 from news_platform.text.words import count_words
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host

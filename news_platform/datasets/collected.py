@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from urllib.parse import quote, unquote
 
-from news_platform.datasets.captures import captures_path, feed_candidates_path
-from news_platform.datasets.raw_news import raw_news_path
+from news_platform.datasets.raw_news import captures_path, feed_candidates_path, raw_news_path
 from news_platform.errors import StorageError
 
 COLLECTED = "news/collected"

@@ -1,13 +1,16 @@
-"""The corpus: crawl_articles and feed_articles, two Delta tables with the same columns.
+"""The corpus: crawl_articles and feed_articles, its monthly export and its full-text index.
 
-Only Delta readers may read them: files that a newer version replaced stay until the nightly vacuum,
-so a glob over the folder would return rows twice. `all_articles` is both tables as one relation.
+Only Delta readers may read the two tables: files that a newer version replaced stay until the
+nightly vacuum, so a glob over the folder would return rows twice. `all_articles` is both tables as
+one relation.
 """
 
 import polars as pl
 
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
+    EVERY,
+    OF_MONTH,
     Column,
     Dataset,
     Freshness,
@@ -16,6 +19,7 @@ from news_platform.datasets.dataset import (
     Role,
     RowSentence,
     Sensitivity,
+    parquet,
 )
 
 _TEXTS = pl.List(pl.String())
@@ -167,3 +171,122 @@ The log outlives the rows: text or addresses that were removed must not remain i
 
 SORT_COLUMNS = ("domain", "canonical_url")
 """The order of the rows of a day; a pair occurs once per day."""
+
+
+_TEXT = pl.String()
+_MOMENT = pl.Datetime("us", "UTC")
+USAGE = pl.Struct(
+    {"bot": _TEXT, "purpose": _TEXT, "verdict": _TEXT, "surveyed_at": _MOMENT},
+)
+
+TRAINING_EXPORT = Dataset(
+    name="training_export",
+    group="corpus",
+    description="Articles of a month that may be used for training, each text once, as a Hugging "
+    "Face folder of shards with a manifest and a card. Paywalled articles and those "
+    "whose publisher refuses are left out, and counted by reason.",
+    row="one article that may be used for training",
+    place=parquet("training_export/month={month}/{version}/data/train-{shard}-of-{shards}.parquet"),
+    partitions="month",
+    parents=(
+        ParentDataset("crawl_articles", OF_MONTH),
+        ParentDataset("feed_articles", OF_MONTH),
+        ParentDataset("near_duplicates", OF_MONTH),
+        ParentDataset("domain_metadata", EVERY, is_followed=False),
+    ),
+    options=("languages", "min_words", "without_flags", "rules", "strict"),
+    version=versions.TRAINING_EXPORT,
+    kinds=frozenset({"parquet", "huggingface"}),
+    sensitivity=Sensitivity.texts,
+    cost="medium",
+    removal="rebuild",
+    page="corpus.md",
+    freshness="written once a month, after its last days have settled",
+    beside=(
+        "training_export/month={month}/CURRENT",
+        "training_export/month={month}/{version}/manifest.json",
+        "training_export/month={month}/{version}/README.md",
+    ),
+    columns=(
+        Column(
+            "id", Role.url_hash, "SHA-256 hex of the canonical address, as url_hash in the corpus"
+        ),
+        Column("url", Role.url, "canonical address"),
+        Column("domain", Role.domain, "registrable domain"),
+        Column("source", Role.fact, "`crawl` or `feed`"),
+        Column("title", Role.title, "headline; null if the page states none"),
+        Column("authors", Role.people, "people, else agencies", pl.List(_TEXT)),
+        Column("published_at", Role.time, "date stated by the page or the feed; else null"),
+        Column("section", Role.text, "the site's own section; else null"),
+        Column("tags", Role.text, "the site's own keywords", pl.List(_TEXT)),
+        Column("topic", Role.fact, "politics, sports or other"),
+        Column("language", Role.language, "ISO 639-1 code"),
+        Column("text", Role.text, "text of the article"),
+        Column("word_count", Role.count, "words of the text"),
+        Column("tokens", Role.count, "tokens of the text; absent without a tokenizer"),
+        Column("quality_flags", Role.fact, "what may be wrong about the text", pl.List(_TEXT)),
+        Column(
+            "usage",
+            Role.fact,
+            "what the publisher stated when the page was fetched",
+            pl.List(USAGE),
+        ),
+        Column("fetched_at", Role.time, "when the page was fetched"),
+        Column("day", Role.day, "day of the article in the corpus"),
+        Column("warc", Role.fact, "name of the WARC file; null for articles of feeds"),
+        Column("record_offset", Role.count, "first byte of the record in the WARC; else null"),
+        Column("record_length", Role.count, "bytes of the stored record; else null"),
+        Column("extractor_version", Role.fact, "version of the article extractor"),
+    ),
+    partition_columns=(Column("month", Role.day, "month of the articles, YYYY-MM"),),
+    sources={
+        "crawl_articles.url_hash": ("id",),
+        "feed_articles.url_hash": ("id",),
+        "crawl_articles.canonical_url": ("url",),
+        "feed_articles.canonical_url": ("url",),
+        "domain_metadata.usage": ("usage",),
+    },
+)
+
+CURRENT = "CURRENT"
+"""The file beside the versions of a month that names the newest complete one."""
+
+
+def export_folder(month: str) -> str:
+    """Return the folder of all versions of a month, relative to the root."""
+    return f"{TRAINING_EXPORT.name}/month={month}"
+
+
+SEARCH_INDEX = Dataset(
+    name="search_index",
+    group="search",
+    description="Full-text index (tantivy) of the articles of one day: title, text, authors, "
+    "section and facts. An index is never changed: a new build takes the place of "
+    "the old one in one step, and the days of old months share one.",
+    row="one article",
+    place=Place("index", "search"),
+    partitions="day",
+    parents=(ParentDataset("crawl_articles"), ParentDataset("feed_articles")),
+    version=versions.SEARCH_INDEX,
+    follows_version=True,
+    per_run=7,
+    kinds=frozenset({"tantivy"}),
+    sensitivity=Sensitivity.texts,
+    cost="medium",
+    page="search.md",
+    explorer="/",
+    freshness=Freshness(30, 60),
+    columns=(
+        Column("title", Role.title, "words of the headline"),
+        Column("text", Role.text, "words of the text; the text itself is not stored"),
+        Column("authors", Role.people, "words of the authors' names"),
+        Column("section", Role.text, "words of the site's own section"),
+        Column("domain", Role.domain, "registrable domain, `bbc.co.uk`"),
+        Column("language", Role.language, "ISO 639-1 code, or `unknown`"),
+        Column("day", Role.day, "day of the article's row in its table"),
+        Column("url_hash", Role.url_hash, "SHA-256 hex of the canonical URL"),
+        Column("at", Role.count, "when it was published, else fetched: Unix seconds"),
+        Column("day_number", Role.count, "the day as a number, for ranges"),
+        Column("shown", Role.text, "JSON: url, canonical_url, title and source", pl.Binary()),
+    ),
+)

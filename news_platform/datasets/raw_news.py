@@ -1,6 +1,13 @@
-"""The raw_news dataset: one row per HTML page of the CC-NEWS crawl, with text and language."""
+"""The crawl's lists of WARC files, raw_news with one row per HTML page, and its narrow side tables.
 
-from datetime import date
+A capture is the position of a page's record and what the page states about itself. A feed candidate
+is a feed that pages link by `<link rel=alternate>`, once per host. A dropped response is a record
+that gave no page, and why. Each has one file per WARC.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
 from urllib.parse import quote
 
 import polars as pl
@@ -12,10 +19,70 @@ from news_platform.datasets.dataset import (
     Dataset,
     Freshness,
     ParentDataset,
+    Place,
     Role,
+    RowSentence,
     Sensitivity,
     parquet,
 )
+
+# The first day of CC-NEWS.
+FIRST_DAY = date(2016, 8, 26)
+
+WARC_PATHS = Dataset(
+    name="warc_paths",
+    group="ccnews",
+    description="The monthly lists of WARC files in the crawl; they grow during the month.",
+    row="one line of a monthly list, which names a WARC file",
+    place=Place("external", "crawl-data/CC-NEWS/{year}/{month}/warc.paths.gz"),
+    kinds=frozenset({"s3"}),
+    freshness="written by the crawl; if it is late, `raw_news` shows it",
+    page="ccnews.md",
+    removal="never",
+    beside=("news/warc_paths/{month}.json",),
+    columns=(Column("path", Role.file, "Path of a WARC file, relative to the crawl's root."),),
+)
+
+_NAME = re.compile(r"[^/]*?-(\d{14})-[^/]*\.warc(?:\.gz)?")
+_CRAWL_PATH = re.compile(r"crawl-data/CC-NEWS/\d{4}/\d{2}/(CC-NEWS-\d{14}-\d+\.warc\.gz)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Warc:
+    """One WARC file of a day; `path` is relative to its store."""
+
+    day: date
+    name: str
+    path: str
+
+
+def listing_path(month: date) -> str:
+    """Return the path of the list of WARC files for the month of this day."""
+    return f"crawl-data/CC-NEWS/{month:%Y}/{month:%m}/warc.paths.gz"
+
+
+def warc_day(name: str) -> date | None:
+    """Return the day of the timestamp in a WARC's name, or None if it has none."""
+    moment = warc_time(name)
+    return moment.date() if moment else None
+
+
+def warc_time(name: str) -> datetime | None:
+    """Return the timestamp in a WARC's name, or None if it has none."""
+    found = _NAME.fullmatch(name)
+    try:
+        # ISO 8601 is parsed ten times as fast as by strptime, and listings have many names.
+        return datetime.fromisoformat(f"{found[1][:8]}T{found[1][8:]}+0000") if found else None
+    except ValueError:
+        return None
+
+
+def parse_warc_path(line: str) -> Warc | None:
+    """Parse one line of a listing; return None for a line that is not a WARC of the news crawl."""
+    found = _CRAWL_PATH.fullmatch(line.strip())
+    day = warc_day(found[1]) if found else None
+    return Warc(day, found[1], line.strip()) if found and day else None
+
 
 RAW_NEWS = Dataset(
     name="raw_news",
@@ -114,3 +181,160 @@ def raw_news_path(day: date, main_lang: str, *, filename: str) -> str:
     """Return the path of the Parquet file of one WARC and language, relative to the root."""
     folder = f"main_lang={main_lang}/filename={quote(filename, safe='')}"
     return f"{raw_news_day_prefix(day)}/{folder}/part-0.parquet"
+
+
+CAPTURES = Dataset(
+    name="captures",
+    group="ccnews",
+    description="The position of every page of raw_news in its WARC, and the title, date and "
+    "author that it states: a link back to the source, and a narrow table for scans. "
+    "Written by the run of raw_news.",
+    row="the position of one page of raw_news in its WARC",
+    place=parquet(
+        "news/captures/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
+    ),
+    parents=(ParentDataset("raw_news"),),
+    kinds=frozenset({"parquet"}),
+    freshness=Freshness(24, 48),
+    page="ccnews.md",
+    version=versions.CRAWL_EXTRACTOR,
+    partitions="day",
+    fingerprint="collected",
+    sentence=RowSentence(
+        "Common Crawl captured the page on {year}-{month}-{day} (HTTP status {status}); extractor "
+        "{extractor_version} read it.",
+        state="listed",
+        at="warc_date",
+        source="{filename}@{record_offset}+{record_length}",
+    ),
+    columns=(
+        Column("uri", Role.url, "Target URI of the WARC record, as written there."),
+        Column(
+            "warc_date",
+            Role.time,
+            "WARC-Date of the record, ISO 8601 UTC; null if absent.",
+            pl.String(),
+        ),
+        Column("record_offset", Role.count, "First byte of the record in the stored WARC file."),
+        Column(
+            "record_length",
+            Role.count,
+            "Bytes of the stored record; offset and length make a Range; null if unknown.",
+        ),
+        Column("payload_digest", Role.fact, "WARC-Payload-Digest header; null if absent."),
+        Column("status", Role.count, "HTTP status code; null if the record has no HTTP header."),
+        Column("extractor_version", Role.fact, "Version of the extractor that wrote the row."),
+        Column("title", Role.title, "Title stated by JSON-LD, OpenGraph or <title>; else null."),
+        Column(
+            "published_at",
+            Role.time,
+            "Publication time stated by the page, ISO 8601, zone as stated; null if none.",
+            pl.String(),
+        ),
+        Column("author", Role.people, "Authors stated by the page, joined by `, `; else null."),
+    ),
+    partition_columns=(
+        Column("year", Role.day, "Year of the WARC's timestamp."),
+        Column("month", Role.day, "Month of the WARC's timestamp."),
+        Column("day", Role.day, "Day of the WARC's timestamp."),
+        Column("filename", Role.fact, "Name of the WARC file the page comes from."),
+    ),
+    sources={
+        "raw_news.tree": ("title", "published_at", "author"),
+    },
+)
+
+
+def captures_path(day: date, filename: str) -> str:
+    """Return the path of the captures file of a WARC, relative to the root."""
+    folder = f"year={day:%Y}/month={day:%m}/day={day:%d}/filename={quote(filename, safe='')}"
+    return f"news/captures/{folder}/part-0.parquet"
+
+
+FEED_CANDIDATES = Dataset(
+    name="feed_candidates",
+    group="ccnews",
+    description="Feeds that crawled pages link to, per host; feed discovery reads them every "
+    "morning. Written by the run of raw_news.",
+    row="one feed that pages of a host link to",
+    place=parquet(
+        "news/feed_candidates/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
+    ),
+    parents=(ParentDataset("raw_news"),),
+    kinds=frozenset({"parquet"}),
+    freshness=Freshness(24, 48),
+    page="ccnews.md",
+    version=versions.CRAWL_EXTRACTOR,
+    partitions="day",
+    fingerprint="collected",
+    sentence=RowSentence(
+        "{pages} pages crawled on {year}-{month}-{day} link to the feed.", state="listed"
+    ),
+    columns=(
+        Column("host", Role.host, "Registrable domain of the linking page, labels reversed."),
+        Column("feed_url", Role.url, "Absolute URL of the feed."),
+        Column("mime_type", Role.fact, "Type the link states, such as application/rss+xml."),
+        Column("title", Role.title, "Title the link states; null if none."),
+        Column("pages", Role.count, "Pages of the host in this WARC that link to the feed."),
+    ),
+    partition_columns=(
+        Column("year", Role.day, "Year of the WARC's timestamp."),
+        Column("month", Role.day, "Month of the WARC's timestamp."),
+        Column("day", Role.day, "Day of the WARC's timestamp."),
+        Column("filename", Role.fact, "Name of the WARC file the links come from."),
+    ),
+    sources={
+        "raw_news.tree": ("feed_url", "mime_type", "title"),
+        "raw_news.uri": ("feed_url", "pages"),
+    },
+)
+
+
+def feed_candidates_path(day: date, filename: str) -> str:
+    """Return the path of the feed_candidates file of a WARC, relative to the root."""
+    folder = f"year={day:%Y}/month={day:%m}/day={day:%d}/filename={quote(filename, safe='')}"
+    return f"news/feed_candidates/{folder}/part-0.parquet"
+
+
+DROPPED_RESPONSES = Dataset(
+    name="dropped_responses",
+    group="ccnews",
+    description="Every record of the crawl that gave no page, with the reason: why a page is "
+    "missing. Written by the run of raw_news; files expire after "
+    "NEWS_PLATFORM_DROPPED_RESPONSES_DAYS.",
+    row="one record of the crawl that gave no page",
+    place=parquet(
+        "news/dropped/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
+    ),
+    parents=(ParentDataset("raw_news"),),
+    kinds=frozenset({"parquet"}),
+    keep="ccnews.dropped_responses_days",
+    freshness=Freshness(24, 48),
+    page="ccnews.md",
+    version=versions.CRAWL_EXTRACTOR,
+    partitions="day",
+    fingerprint="collected",
+    sentence=RowSentence(
+        "The crawl of {year}-{month}-{day} has a response that gave no page: {reason}.",
+        state="dropped",
+        source="{filename}@{offset}",
+    ),
+    columns=(
+        Column("uri", Role.url, "Target URI of the WARC record; null if it is unknown."),
+        Column("reason", Role.fact, "Why the record gave no page, such as `not_html`."),
+        Column("offset", Role.count, "First byte of the record in the stored WARC file."),
+    ),
+    partition_columns=(
+        Column("year", Role.day, "Year of the WARC's timestamp."),
+        Column("month", Role.day, "Month of the WARC's timestamp."),
+        Column("day", Role.day, "Day of the WARC's timestamp."),
+        Column("filename", Role.fact, "Name of the WARC file the record is in."),
+    ),
+)
+DROPPED = "news/dropped"
+
+
+def dropped_responses_path(day: date, filename: str) -> str:
+    """Return the path of the dropped_responses file of a WARC, relative to the root."""
+    folder = f"year={day:%Y}/month={day:%m}/day={day:%d}/filename={quote(filename, safe='')}"
+    return f"{DROPPED}/{folder}/part-0.parquet"

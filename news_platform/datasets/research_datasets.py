@@ -1,7 +1,8 @@
-"""Research files as users upload them: `raw/country=CC/category=CAT/date=D/raw_NNNN.json`.
+"""Research files as users upload them, and the queue with one durable message per domain.
 
-A file is immutable. The empty file `….json.success` next to it marks that its domains are queued.
-`raw_metadata.json` is for people and is never queued.
+A file `raw/country=CC/category=CAT/date=D/raw_NNNN.json` is immutable. The empty file
+`….json.success` next to it marks that its domains are queued. `raw_metadata.json` is for people and
+is never queued.
 """
 
 import datetime
@@ -10,7 +11,15 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from news_platform.datasets.dataset import Dataset, Place, Role, model_columns
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    Dataset,
+    ParentDataset,
+    Place,
+    Role,
+    Sensitivity,
+    model_columns,
+)
 from news_platform.errors import InputError
 
 RAW_FOLDER = "raw"
@@ -147,4 +156,49 @@ RESEARCH_DATASETS = Dataset(
     removal="never",
     page="domain_metadata.md",
     freshness="changes only when research files are uploaded",
+)
+
+
+class DomainQueueMessage(BaseModel):
+    """One domain to survey."""
+
+    model_config = ConfigDict(frozen=True)
+
+    domain_id: str = Field(description="authority:country:registrable_domain")
+    domain_url: str = Field(description="the address as found; its host is surveyed too")
+    registrable_domain: str = Field(description="lower-case punycode, or an IP address")
+    authority: str = Field(description="source class: gov, edu, org, media, ...")
+    partition_info: PartitionInfo = Field(description="the batch: country, category, date")
+    source_file_path: str | None = Field(default=None, description="research file that names it")
+
+
+DOMAIN_QUEUE = Dataset(
+    name="domain_queue",
+    group="domain_metadata",
+    description="One durable message for every domain in the research files of a batch.",
+    row="one domain to survey",
+    place=Place("sql", "domain_queue"),
+    beside=(
+        "domain_queue/clock.json",
+        "quarantine/research/country={country}/category={category}/date={date}/{file}",
+    ),
+    columns=model_columns(
+        DomainQueueMessage,
+        domain_url=Role.url,
+        registrable_domain=Role.domain,
+        source_file_path=Role.fact,
+    ),
+    partitions="batch",
+    parents=(ParentDataset("research_datasets"),),
+    version=versions.DOMAIN_QUEUE,
+    kinds=frozenset({"sql"}),
+    sensitivity=Sensitivity.work,
+    page="domain_metadata.md",
+    freshness="changes only when research files are uploaded",
+    sources={
+        "research_datasets.domain_id": ("domain_id",),
+        "research_datasets.source_type": ("domain_id", "authority"),
+        "research_datasets.raw_url": ("domain_url", "registrable_domain"),
+        "research_datasets.normalized_domain": ("registrable_domain",),
+    },
 )

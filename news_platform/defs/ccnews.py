@@ -15,7 +15,9 @@ from news_platform.ccnews.listing import (
     Listing,
     check_listings,
     first_answering,
+    record_arrivals,
 )
+from news_platform.ccnews.maintenance import list_republished
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
@@ -25,11 +27,8 @@ from news_platform.ccnews.pipeline import (
     outdated_names,
 )
 from news_platform.ccnews.scan import scan_news
-from news_platform.ccnews.settling import record_arrivals
-from news_platform.ccnews.source_notes import list_republished
-from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
+from news_platform.datasets.raw_news import FIRST_DAY, RAW_NEWS, WARC_PATHS, raw_news_day_prefix
 from news_platform.datasets.registry import DATASETS
-from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
 from news_platform.defs.assets import asset_spec, backfill_policy, rebuild_rule
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
 from news_platform.defs.ccnews_maintenance import (

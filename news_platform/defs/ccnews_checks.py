@@ -6,7 +6,7 @@ from datetime import date
 import dagster as dg
 
 from news_platform.ccnews.listing import first_answering, listed_warcs, previous_month, read_copy
-from news_platform.datasets.warc_paths import Warc
+from news_platform.datasets.raw_news import Warc
 from news_platform.defs.checks import check, verdict
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partitions import DAYS

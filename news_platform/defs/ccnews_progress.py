@@ -5,8 +5,7 @@ from threading import Lock
 
 import dagster as dg
 
-from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate
-from news_platform.ccnews.progress import WarcProgress
+from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, WarcProgress
 from news_platform.datasets.collected import Collected
 from news_platform.errors import hide_addresses
 

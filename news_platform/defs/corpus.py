@@ -35,9 +35,13 @@ from news_platform.corpus.pipeline import (
     crawl_dataset,
     outdated_crawl_days,
 )
-from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
+from news_platform.datasets.corpus import (
+    CRAWL_ARTICLES,
+    FEED_ARTICLES,
+    TRAINING_EXPORT,
+    export_folder,
+)
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder
 from news_platform.defs import ccnews_checks
 from news_platform.defs.assets import dataset_asset, rebuild_rule
 from news_platform.defs.checks import check, require_green, verdict

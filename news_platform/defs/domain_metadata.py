@@ -7,13 +7,12 @@ import dagster as dg
 import polars as pl
 
 from news_platform.datasets.domain_metadata import DOMAIN_METADATA
-from news_platform.datasets.domain_queue import DOMAIN_QUEUE
 from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
     DOMAIN_SURVEYS,
     USAGE_SIGNALS,
 )
-from news_platform.datasets.research_datasets import RESEARCH_DATASETS, PartitionInfo
+from news_platform.datasets.research_datasets import DOMAIN_QUEUE, RESEARCH_DATASETS, PartitionInfo
 from news_platform.defs.assets import asset_spec, dataset_asset, rebuild_rule
 from news_platform.defs.checks import Check, Reporter, check, evaluate_keys, verdict
 from news_platform.defs.domain_automation import (

@@ -8,8 +8,7 @@ import dagster as dg
 import pydantic
 
 from news_platform.datasets.dataset import WHOLE
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_store import DOMAIN_CATALOG, DOMAIN_STORE
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG, DOMAIN_STORE
 from news_platform.defs import ccnews_checks
 from news_platform.defs.assets import dataset_asset, rebuild_rule
 from news_platform.defs.checks import (
@@ -28,19 +27,18 @@ from news_platform.defs.rebuild_rules import (
     unsettled,
 )
 from news_platform.defs.sensors import reconciling_sensor
-from news_platform.domain_store.building.removal import require_allowed, staging_removal
+from news_platform.domain_store.building.builder import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import (
     iter_count_problems,
     iter_orphan_problems,
     iter_read_problems,
 )
 from news_platform.domain_store.catalog import StoreStats, read_stats, write_catalog
-from news_platform.domain_store.commit import read_bucket_count
-from news_platform.domain_store.layout import range_buckets
+from news_platform.domain_store.layout import BuildOptions, range_buckets
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.manifest import read_bucket_count
 from news_platform.domain_store.pipeline import BuildReport, build_range
-from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.rows import day_input
 from news_platform.domain_store.staging.stage import (
     StageReport,
     built_ranges,

@@ -7,8 +7,8 @@ from datetime import date, timedelta
 import dagster as dg
 
 from news_platform.datasets.dataset import Dataset, ParentDataset, PartitionKey
+from news_platform.datasets.raw_news import FIRST_DAY
 from news_platform.datasets.registry import DATASETS
-from news_platform.datasets.warc_paths import FIRST_DAY
 
 # Dagster marks these parameters as beta; tests pin their behaviour, so users need no warning.
 _BETA = "Parameter `(backfill_policy|allow_nonexistent_upstream_partitions)`"

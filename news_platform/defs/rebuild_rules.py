@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from news_platform.ccnews.settling import SettlingOptions, unsettled_days
+from news_platform.ccnews.listing import SettlingOptions, unsettled_days
 from news_platform.defs.planning import Hold, Limits
 from news_platform.defs.sensor_state import SensorState
 from news_platform.resources import Resources

@@ -11,8 +11,7 @@ from pydantic import Field
 
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.ccnews.pipeline import Redo
-from news_platform.datasets.articles import ARTICLES
-from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
+from news_platform.datasets.feeds import ARTICLES, FEEDS, PENDING_ARTICLES
 from news_platform.defs.assets import dataset_asset
 from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.plots import hours_plot
@@ -32,13 +31,13 @@ from news_platform.resources import (
     work_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.candidates import candidate_feeds, listed_feeds
-from news_platform.rss.discovery.discover import FeedAccess
+from news_platform.rss.article_files import PAGES_FOLDER, WorkPlaces, work_places
+from news_platform.rss.discovery import FeedAccess
 from news_platform.rss.export import WHOLE_LEDGER, changed_days
 from news_platform.rss.feed_days import write_feed_days
-from news_platform.rss.feed_list import apply_listing
+from news_platform.rss.feed_list import apply_listing, candidate_feeds, listed_feeds
 from news_platform.rss.feed_settings import feed_secrets
-from news_platform.rss.ledger.article_claims import has_due_articles
+from news_platform.rss.ledger.article_queue import has_due_articles
 from news_platform.rss.ledger.feed_rows import feeds_to_check, has_due_feeds, unknown_feeds
 from news_platform.rss.ledger.status import (
     LedgerStatus,
@@ -48,10 +47,9 @@ from news_platform.rss.ledger.status import (
     recent_articles,
     worst_feeds,
 )
-from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.reextract import Reextraction, ReextractReport
 from news_platform.rss.robots_gate import SurveyedRobots
-from news_platform.rss.work_context import WorkPlaces, WorkReport, work_places
+from news_platform.rss.worker import WorkReport
 from news_platform.takedowns.build_filters import cleaned_later, obeying
 from news_platform.web.urls import url_host
 
@@ -78,7 +76,7 @@ def feeds(
             access=FeedAccess(secrets=feed_secrets(os.environ)),
         )
         listed = listed_feeds(data_root.store)
-        listing = apply_listing(ledger.engine, listed, report.verdicts, now=now)
+        listing = apply_listing(ledger.engine, listed, report.checked, now=now)
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
         metadata=run_metadata(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.defs.assets import dataset_asset, rebuild_rule
 from news_platform.defs.checks import check, verdict
 from news_platform.defs.metadata import markdown_table, run_metadata

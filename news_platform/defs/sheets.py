@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from news_platform.datasets.article_sheets import ARTICLE_SHEETS
+from news_platform.datasets.feeds import ARTICLE_SHEETS
 from news_platform.defs.assets import dataset_asset
 from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.rebuild_rules import RebuildRule

@@ -14,7 +14,9 @@ from news_platform.domain_metadata.news_sitemaps import (
 from news_platform.resources import Clock, DataRoot, Ledger, Web, candidate_options
 from news_platform.rss import pipeline
 from news_platform.rss.export import WHOLE_LEDGER
-from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.entries import add_sitemap_entries
+from news_platform.rss.ledger.feed_rows import domains_with_feeds
 from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns
 
@@ -40,9 +42,13 @@ def add_sitemap_articles(
     )
     options = candidate_options(data_root.settings.domain_metadata)
     found = fetch_candidates_over_web(sources, web=web.fetch_options, now=now, options=options)
+    listed = (
+        (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
+        for one in found.candidates
+    )
     takedowns = Takedowns.read(data_root.store, now=now)
     with cleaned_later(data_root.store, WHOLE_LEDGER):
-        added = add_sitemap_pages(ledger.engine, found.candidates, now=now, takedowns=takedowns)
+        added = add_sitemap_entries(ledger.engine, listed, now=now, takedowns=takedowns)
     context.add_output_metadata(
         {
             "sitemaps": len(sources),

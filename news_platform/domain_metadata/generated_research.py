@@ -14,8 +14,7 @@ from datetime import date
 
 import polars as pl
 
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.raw_files import (
     UNKNOWN_AUTHORITY,
     import_file,

@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
-from news_platform.datasets import domain_queue
 from news_platform.datasets.domain_metadata import DOMAIN_METADATA
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
+from news_platform.datasets.research_datasets import (
+    DOMAIN_QUEUE,
+    DomainQueueMessage,
+    PartitionInfo,
+    SeedQueueMessage,
+)
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_metadata.consumer import (
     Consumer,
@@ -56,7 +59,7 @@ from news_platform.web.fetch import FetchOptions, WebFetcher
 
 _log = logging.getLogger(__name__)
 
-QUEUE_DATASET = domain_queue.DATASET
+QUEUE_DATASET = DOMAIN_QUEUE.name
 METADATA_DATASET = "domain_metadata"
 # The threads mostly wait for the object store, so there are more of them than cores.
 _THREADS = 32

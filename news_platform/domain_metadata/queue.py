@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.datasets.dataset import Role
-from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import DomainQueueMessage
 from news_platform.storage.chunks import chunked
 from news_platform.storage.sql.engine import ScrubbedText, read_transaction
 from news_platform.storage.sql.leases import (

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 
 from pydantic import ValidationError
 
-from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import (
     RAW_FOLDER,
     RAW_METADATA,
     SUCCESS_SUFFIX,
+    DomainQueueMessage,
     PartitionInfo,
     ResearchRecord,
     SeedQueueMessage,

@@ -17,8 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import sqlalchemy as sa
 
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.generated_research import domains_of_file, write_due_files
 from news_platform.domain_metadata.queue import QUEUE, DomainQueue
 from news_platform.domain_metadata.raw_files import batch_files

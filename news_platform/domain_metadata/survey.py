@@ -15,7 +15,7 @@ from news_platform.datasets.domain_metadata import (
     SourceFacts,
     UsageFacts,
 )
-from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import DomainQueueMessage
 from news_platform.domain_metadata.fetchers import (
     Clock,
     DomainFetcher,

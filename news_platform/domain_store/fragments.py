@@ -12,10 +12,9 @@ from pydantic_core import from_json
 
 from news_platform.datasets.domain_store import ENTRIES
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
-from news_platform.domain_store.commit import read_bucket_count, read_current
-from news_platform.domain_store.gzip_members import iter_inflated, iter_lines
+from news_platform.domain_store.data_files import iter_inflated, iter_lines
 from news_platform.domain_store.layout import STORE_FILE, entries_path
-from news_platform.domain_store.manifest import Manifest, Segment
+from news_platform.domain_store.manifest import Manifest, Segment, read_bucket_count, read_current
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table

@@ -18,8 +18,6 @@ import polars as pl
 from pydantic_core import from_json
 
 from news_platform.datasets.domain_store import DOMAIN_CATALOG, RANGES, RECORDS
-from news_platform.domain_store.building.index import catalog_rows
-from news_platform.domain_store.commit import check_bucket_count, read_bucket_count, read_current
 from news_platform.domain_store.fragments import (
     Fragment,
     Row,
@@ -28,7 +26,12 @@ from news_platform.domain_store.fragments import (
     parse_row,
 )
 from news_platform.domain_store.layout import bucket_of, data_path_of, records_path
-from news_platform.domain_store.manifest import Manifest
+from news_platform.domain_store.manifest import (
+    Manifest,
+    check_bucket_count,
+    read_bucket_count,
+    read_current,
+)
 from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import read_table, scan_table
@@ -114,7 +117,7 @@ class DomainStore:
         manifest = self.manifest(bucket)
         if manifest is None:
             return pl.DataFrame(schema=DOMAIN_CATALOG.schema)
-        return catalog_rows(read_table(self._store, manifest.index.ranges_path, RANGES), bucket)
+        return _catalog_rows(read_table(self._store, manifest.index.ranges_path, RANGES), bucket)
 
     def entry(self, domain: str) -> IndexEntry | None:
         """Return the index entry of a domain; None for an unknown domain."""
@@ -250,6 +253,19 @@ def parse_index_entry(line: bytes) -> IndexEntry:
         return IndexEntry(document["domain"], document["count"], fragments)
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(f"cannot parse index line {line[:80]!r}") from error
+
+
+def _catalog_rows(ranges: pl.DataFrame, bucket: int) -> pl.DataFrame:
+    """Return one row per domain from the byte ranges of a bucket."""
+    return ranges.group_by("domain", maintain_order=True).agg(
+        pl.lit(bucket, dtype=pl.UInt32).alias("bucket"),
+        pl.col("records").sum(),
+        pl.col("length").sum().alias("bytes"),
+        pl.len().alias("fragments"),
+        pl.col("languages").explode().drop_nulls().unique().sort(),
+        pl.col("first_seen").min(),
+        pl.col("last_seen").max(),
+    )
 
 
 def _files_before(manifest: Manifest | None, since: date | None) -> set[str]:

@@ -11,32 +11,33 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.building.builder import (
     Builder,
     GenerationPlan,
     Merge,
     NewBatch,
+    building_removal,
     plan_batch_change,
     plan_merge,
+    require_allowed,
     without_batches,
 )
-from news_platform.domain_store.building.removal import building_removal, require_allowed
-from news_platform.domain_store.building.uploads import open_uploads, scratch_errors
 from news_platform.domain_store.building.verify import Damage, find_damage
-from news_platform.domain_store.commit import (
+from news_platform.domain_store.data_files import open_uploads, scratch_errors
+from news_platform.domain_store.layout import BuildOptions, range_buckets, staged_path
+from news_platform.domain_store.manifest import (
     Current,
+    Manifest,
+    Segment,
     check_bucket_count,
     claim_bucket_count,
     read_current,
     refresh_view,
 )
-from news_platform.domain_store.layout import range_buckets, staged_path
-from news_platform.domain_store.manifest import Manifest, Segment
-from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.staging.engine import require_clean
-from news_platform.domain_store.staging.inputs import StagingInput, day_input
+from news_platform.domain_store.staging.rows import StagingInput, day_input
 from news_platform.domain_store.staging.stage import Staged, read_staged, stage_input
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import write_marker

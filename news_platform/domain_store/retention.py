@@ -9,18 +9,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_buckets import ROOT as STAGED
-from news_platform.domain_store.commit import (
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
+from news_platform.domain_store.fragments import PIECE_BYTES, iter_batch_pieces, read_manifests
+from news_platform.domain_store.layout import STORE_FILE, BuildOptions, staged_path
+from news_platform.domain_store.manifest import (
+    Manifest,
+    Segment,
     find_unneeded,
     forget_retired,
     read_bucket_count,
     read_current,
 )
-from news_platform.domain_store.fragments import PIECE_BYTES, iter_batch_pieces, read_manifests
-from news_platform.domain_store.layout import STORE_FILE, staged_path
-from news_platform.domain_store.manifest import Manifest, Segment
-from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.staging.stage import EXPIRED_AT, Staged, read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.commit.markers import amend_report

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from news_platform.ccnews.pool import estimate
-from news_platform.datasets.warc_paths import listing_path
+from news_platform.datasets.raw_news import listing_path
 from news_platform.errors import FetchError, NewsPlatformError, StorageError
 from news_platform.operations.ledger_facts import open_ledger
 from news_platform.resources import Resources, alarm_options, sheets_access

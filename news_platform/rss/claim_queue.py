@@ -1,29 +1,39 @@
-"""Hand out claimed rows one by one to concurrent consumers, claiming the next batch when needed."""
+"""Work on claimed rows concurrently, claiming the next batch when the last one is handed out."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Generic, TypeVar
+from typing import TypeVar
+
+from news_platform.isolation.boundary import run_concurrently
 
 Row = TypeVar("Row")
 
 
-class ClaimQueue(Generic[Row]):
-    """Rows that are claimed in batches; `claim` returns the next batch, empty if nothing is due."""
+async def consume_claims(
+    claim: Callable[[], Awaitable[Iterable[Row]]],
+    work_on: Callable[[Row], Awaitable[None]],
+    *,
+    concurrency: int,
+) -> None:
+    """Work on rows until `claim` returns an empty batch, which means that nothing is due."""
+    waiting: deque[Row] = deque()
+    claiming = asyncio.Lock()
+    empty_claims = 0
 
-    def __init__(self, claim: Callable[[], Awaitable[Iterable[Row]]]) -> None:
-        self._claim = claim
-        self._waiting: deque[Row] = deque()
-        self._claiming = asyncio.Lock()
-        self._empty_claims = 0
-
-    async def next_row(self) -> Row | None:
-        """Return the next row, or None if nothing is due."""
+    async def next_row() -> Row | None:
+        nonlocal empty_claims
         # One claim at a time: the other consumers wait and take rows of the same batch. If it is
         # empty, that answers all who waited for it, and they do not ask the ledger again.
-        empty_claims = self._empty_claims
-        async with self._claiming:
-            if not self._waiting and self._empty_claims == empty_claims:
-                self._waiting.extend(await self._claim())
-                self._empty_claims += not self._waiting
-            return self._waiting.popleft() if self._waiting else None
+        before = empty_claims
+        async with claiming:
+            if not waiting and empty_claims == before:
+                waiting.extend(await claim())
+                empty_claims += not waiting
+            return waiting.popleft() if waiting else None
+
+    async def consume() -> None:
+        while (row := await next_row()) is not None:
+            await work_on(row)
+
+    await run_concurrently(consume() for _ in range(concurrency))

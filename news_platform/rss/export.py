@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.datasets.articles import ARTICLES, articles_path
+from news_platform.datasets.feeds import ARTICLES, articles_path
 from news_platform.rss.exports.selection import IS_ARTICLE, Selection, iter_articles
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import (

@@ -6,7 +6,7 @@ from news_platform.articles.article import Article
 from news_platform.articles.extract import extract_page
 from news_platform.errors import InputError
 from news_platform.html.decode import html_text
-from news_platform.rss.feed_content import text_of_markup
+from news_platform.rss.feeds import text_of_markup
 from news_platform.text.language import detect
 
 FeedPage = tuple[bytes, str, str | None, str]

@@ -19,22 +19,20 @@ import sqlalchemy as sa
 
 from news_platform.datasets import versions
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import (
+from news_platform.rss.article_files import WorkPlaces, expire_full_texts, expire_pages
+from news_platform.rss.discovery import (
     DiscoveryOptions,
     DiscoveryReport,
     FeedAccess,
     discover_feeds,
 )
 from news_platform.rss.export import ExportReport, export_days
-from news_platform.rss.full_text import expire_full_texts
 from news_platform.rss.ledger.transactions import write_config, write_transaction
-from news_platform.rss.page_store import expire_pages
-from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.polling.poller import PollReport, poll_feeds
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.poller import PollReport, poll_feeds
 from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
 from news_platform.rss.robots_gate import KnownRobots
-from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces, WorkReport
-from news_platform.rss.worker import work_articles
+from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
@@ -59,7 +57,7 @@ def run_discovery(
     recheck: bool = False,
     access: FeedAccess | None = None,
 ) -> DiscoveryReport:
-    """Fetch candidate feeds and sites and register each with its verdict."""
+    """Fetch candidate feeds and sites and register each with its outcome."""
 
     async def run(pool: Pool) -> DiscoveryReport:
         async with WebFetcher(fetch) as fetcher:

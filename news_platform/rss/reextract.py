@@ -14,16 +14,14 @@ from news_platform.errors import StorageError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.isolation.pool import Done, Outcome, Pool
 from news_platform.rss.article_columns import article_columns, merge_article
+from news_platform.rss.article_files import WorkPlaces, read_page
 from news_platform.rss.feed_settings import FeedSettings
-from news_platform.rss.full_text import write_full_text
-from news_platform.rss.ledger.article_queue import rewrite_article
-from news_platform.rss.ledger.feed_items import read_item
+from news_platform.rss.ledger.article_store import rewrite_article
+from news_platform.rss.ledger.entries import read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.status import HAS_PAGE, is_older
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.page_store import read_page
-from news_platform.rss.work_context import WorkPlaces
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.urls import url_hash
@@ -150,9 +148,7 @@ def _rewrite(
     if not article.clean_text.strip():
         return "no_text"
     columns = article_columns(article, item, url=row.article_url_canon)
-    reference = write_full_text(
-        places.full_texts, row.url_hash, article.full_text, folder=places.full_text_folder
-    )
+    reference = places.write_full_text(row.url_hash, article.full_text)
     links = tuple(url_hash(link) for link in article.out_links)
     columns |= {"full_text_ref": reference, "full_text_expired_at": None}
     with write_transaction(engine) as transaction:

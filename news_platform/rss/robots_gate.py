@@ -2,7 +2,7 @@
 
 The rules come from the domain survey, else from the copy in the ledger, else from the site. None of
 them is trusted for longer than a day (RFC 9309). A disallow is final. While robots.txt is
-unreachable the verdict is "unknown" and the article waits.
+unreachable the answer is "unknown" and the article waits.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import MAX_BYTES, Robots
 from news_platform.web.urls import registrable_domain
 
-RobotsVerdict = Literal["allowed", "disallowed", "unknown"]
+RobotsAnswer = Literal["allowed", "disallowed", "unknown"]
 
 # A site may have changed since an older survey; the worker then fetches its robots.txt.
 _MAX_AGE = timedelta(hours=24)
@@ -55,9 +55,9 @@ KnownRobots = Callable[[str], RobotsFile | None]
 
 @dataclass(frozen=True, slots=True)
 class RobotsDecision:
-    """The verdict about a URL, the line that decided ('': none applies), and the file it is in."""
+    """Whether a URL may be fetched, the line that decides ('': none applies), and its file."""
 
-    verdict: RobotsVerdict
+    answer: RobotsAnswer
     rule: str = ""
     file: str = ""
     read_at: datetime | None = None
@@ -71,7 +71,7 @@ class _RobotsResponse:
 
 
 class RobotsGate:
-    """Robots verdicts for the articles of one worker; each origin is resolved once per day."""
+    """Robots decisions for the articles of one worker; each origin is resolved once per day."""
 
     def __init__(
         self,

@@ -10,14 +10,12 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from news_platform.rss.article_files import PAGES_FOLDER, full_text_path, page_path
 from news_platform.rss.export import WHOLE
-from news_platform.rss.full_text import full_text_path
-from news_platform.rss.ledger.article_queue import delete_articles
-from news_platform.rss.ledger.article_states import note_states
+from news_platform.rss.ledger.article_queue import delete_articles, note_states
 from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, ROBOTS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
-from news_platform.rss.page_store import PAGES_FOLDER, page_path
 from news_platform.rss.sheets.monthly_books import FOLDER, is_monthly_book
 from news_platform.rss.sheets.outbox import GONE, SHEET_ROWS, mark_gone
 from news_platform.rss.sheets.workbook import write_workbook_now

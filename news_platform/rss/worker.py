@@ -8,18 +8,21 @@ import asyncio
 import logging
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any
+
+import sqlalchemy as sa
 
 from news_platform.articles.article import Article
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
-from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
-from news_platform.isolation.pool import Done
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
+from news_platform.isolation.pool import Done, Pool
 from news_platform.logs import bound
 from news_platform.rss.article_columns import (
     FEED,
@@ -28,28 +31,84 @@ from news_platform.rss.article_columns import (
     has_text,
     merge_article,
 )
-from news_platform.rss.claim_queue import ClaimQueue
+from news_platform.rss.article_files import WorkPlaces, full_text_path
+from news_platform.rss.claim_queue import consume_claims
 from news_platform.rss.feed_settings import FeedSettings, page_headers
-from news_platform.rss.full_text import full_text_path, write_full_text
-from news_platform.rss.ledger.article_claims import ArticleClaim, claim_articles, renew_claims
 from news_platform.rss.ledger.article_queue import (
-    defer_article,
-    fail_article,
+    ArticleClaim,
+    OpenStatus,
+    claim_articles,
+    close_article,
     forget_article,
-    retry_time,
-    skip_article,
-    store_article,
+    renew_claims,
 )
-from news_platform.rss.ledger.feed_items import FeedItem, read_item
+from news_platform.rss.ledger.article_store import store_article
+from news_platform.rss.ledger.entries import FeedItem, read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
-from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.page_store import write_page
-from news_platform.rss.robots_gate import RobotsDecision, RobotsGate
-from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkReport
+from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
+from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.web.fetch import Response
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
+from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.http_headers import requested_wait_seconds
 from news_platform.web.urls import canonical_url, url_hash, url_host
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """How articles are claimed, fetched and stored."""
+
+    pending_batch_size: int = 100
+    lease_seconds: int = 600
+    max_retries: int = 5
+    # The wait after the first failure; it doubles with each further one, up to a day.
+    retry_seconds: int = 600
+    concurrency: int = 32
+    robots_cache_seconds: int = 24 * 3600
+    # An article is skipped whose robots.txt could not be read for this long.
+    robots_patience_seconds: int = 7 * 24 * 3600
+    extractors: int = 2
+    # None means no limit: work until nothing is due.
+    max_articles: int | None = None
+    takedowns: Takedowns = NO_TAKEDOWNS
+    # Called with the addresses of a page that turned out to be taken down.
+    keep_alias: Callable[[Sequence[str]], object] = len
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerContext:
+    """What a worker uses: the ledger, the web, the process pool, the stores, the clock.
+
+    `secrets` are the variables that settings of feeds may name.
+    """
+
+    engine: sa.Engine
+    fetcher: PoliteFetcher
+    pool: Pool
+    places: WorkPlaces
+    user_agent: str
+    known_robots: KnownRobots
+    clock: Callable[[], datetime]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """How many articles a worker claimed, and the number of articles by outcome."""
+
+    claimed: int
+    outcomes: Mapping[str, int]
+
+    @property
+    def stored(self) -> int:
+        """Return how many articles were stored or revised."""
+        return self.outcomes.get("stored", 0) + self.outcomes.get("revised", 0)
+
+    @property
+    def duplicates(self) -> int:
+        """Return how many articles were duplicates, by URL or by text."""
+        return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
+
 
 # A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
 _RETRY_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
@@ -69,7 +128,7 @@ async def work_articles(
     # An article may wait longer than its lease for its turn or for a slow site.
     renewal = asyncio.create_task(run.renew_leases())
     try:
-        await run_concurrently(run.consume() for _ in range(options.concurrency))
+        await consume_claims(run.claim, run.work_on, concurrency=options.concurrency)
     finally:
         renewal.cancel()
         with suppress(asyncio.CancelledError):
@@ -106,7 +165,6 @@ class _WorkRun:
         self.context = context
         self.worker_id = worker_id
         self.options = options
-        self.claims = ClaimQueue(self.claim)
         self.unfinished: dict[int, ArticleClaim] = {}
         self.claimed = 0
         self.outcomes: Counter[str] = Counter()
@@ -123,14 +181,12 @@ class _WorkRun:
         )
         self.own_settings: Mapping[str, FeedSettings] = {}
 
-    async def consume(self) -> None:
-        """Work on one article after the other until none is due."""
-        while (claim := await self.claims.next_row()) is not None:
-            with bound(feed=claim.feed_url, article=claim.url_canon):
-                outcome = await self._work_on(claim)
-                _log.debug("article %s: %s", claim.row_id, outcome)
-            del self.unfinished[claim.row_id]
-            self.outcomes[outcome] += 1
+    async def work_on(self, claim: ArticleClaim) -> None:
+        with bound(feed=claim.feed_url, article=claim.url_canon):
+            outcome = await self._work_on(claim)
+            _log.debug("article %s: %s", claim.row_id, outcome)
+        del self.unfinished[claim.row_id]
+        self.outcomes[outcome] += 1
 
     async def claim(self) -> list[ArticleClaim]:
         most = self.options.max_articles
@@ -185,9 +241,9 @@ class _WorkRun:
         if own.feed_text_is_enough and has_text(item := await self._item(claim)):
             return await self._store_feed_text(claim, item)
         decision = await self.robots.decide(claim.url_canon, user_agent=own.user_agent)
-        if decision.verdict == "disallowed":
-            return await self._skip(claim, "robots.txt disallows it", _robots_columns(decision))
-        if decision.verdict == "unknown":
+        if decision.answer == "disallowed":
+            return await self._skip(claim, "robots.txt disallows it", decision)
+        if decision.answer == "unknown":
             return await self._defer(claim, "robots.txt is unreachable")
         response = await self._fetch(claim, own)
         if response.status != 200:
@@ -221,10 +277,9 @@ class _WorkRun:
             return await self._forget(claim)
         # A redirect may lead to another site, which has rules of its own.
         final = await self.robots.decide(response.final_url, user_agent=own.user_agent)
-        if final.verdict == "disallowed":
-            reason = "robots.txt of the final address disallows it"
-            return await self._skip(claim, reason, _robots_columns(final))
-        if final.verdict == "unknown":
+        if final.answer == "disallowed":
+            return await self._skip(claim, "robots.txt of the final address disallows it", final)
+        if final.answer == "unknown":
             return await self._defer(claim, "robots.txt of the final address is unreachable")
         charset = content_type_charset(content_type)
         page = (response.body, response.final_url, charset, own.body_selector)
@@ -244,20 +299,15 @@ class _WorkRun:
         if not article.clean_text.strip():
             reason = "paywall: no text" if article.is_paywalled else "no article text found"
             facts = {"is_paywalled": article.is_paywalled, **_robots_columns(decision)}
-            return await self._fail(claim, reason, soft=False, facts=facts)
+            return await self._fail(claim, reason, soft=False, **facts)
         facts = {
             **_robots_columns(decision),
-            "page_ref": await self._keep_page(response.body),
+            "page_ref": await asyncio.to_thread(self.context.places.write_page, response.body),
             "page_url": response.final_url,
             "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
         }
         url = canonical_url(response.final_url)
         return await self._store(claim, article, item, url=url, facts=facts)
-
-    async def _keep_page(self, body: bytes) -> str:
-        if self.context.places.pages is None:
-            return ""
-        return await asyncio.to_thread(write_page, self.context.places.pages, body)
 
     async def _store_feed_text(self, claim: ArticleClaim, item: FeedItem) -> str:
         article = await asyncio.to_thread(feed_article, item)
@@ -282,69 +332,51 @@ class _WorkRun:
         now, context = self.context.clock(), self.context
         # The file first, then the row: a row must never refer to a missing file.
         reference = await asyncio.to_thread(
-            write_full_text,
-            context.places.full_texts,
-            url_hash(url),
-            article.full_text,
-            folder=context.places.full_text_folder,
+            context.places.write_full_text, url_hash(url), article.full_text
         )
         # Computed before the transaction: on PostgreSQL other workers wait while it is open.
         columns = article_columns(article, item, url=url)
         link_hashes = tuple(url_hash(link) for link in article.out_links)
 
-        def write() -> str:
-            stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
-            with write_transaction(context.engine) as transaction:
-                return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
+        stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
+
+        def write(transaction: LedgerTransaction) -> str:
+            return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
 
         return await self._write(write)
 
     async def _forget(self, claim: ArticleClaim) -> str:
         """Delete an article that is taken down, so that nothing names it."""
 
-        def write() -> str:
-            with write_transaction(self.context.engine) as transaction:
-                held = forget_article(transaction, claim)
-            self.context.places.full_texts.delete([full_text_path(claim.url_hash)])
-            return TAKEN_DOWN if held else "lost"
+        def write(transaction: LedgerTransaction) -> str:
+            return TAKEN_DOWN if forget_article(transaction, claim) else "lost"
 
-        return await self._write(write)
+        outcome = await self._write(write)
+        path = full_text_path(claim.url_hash)
+        await asyncio.to_thread(self.context.places.full_texts.delete, [path])
+        return outcome
 
     async def _skip(
-        self, claim: ArticleClaim, reason: str, facts: Mapping[str, Any] | None = None
+        self, claim: ArticleClaim, reason: str, decision: RobotsDecision | None = None
     ) -> str:
-        def write() -> str:
-            now = self.context.clock()
-            with write_transaction(self.context.engine) as transaction:
-                held = skip_article(transaction, claim, reason, now=now, facts=facts)
-            return "skipped" if held else "lost"
-
-        return await self._write(write)
+        columns = _robots_columns(decision) if decision else {}
+        done = {"processed_at": self.context.clock(), **columns}
+        return await self._close(claim, "skipped", "skipped", reason, **done)
 
     async def _defer(self, claim: ArticleClaim, reason: str) -> str:
         """Wait as long again as the article has waited, up to a day; at last give it up."""
         now = self.context.clock()
-        waited = (now - (claim.deferred_since or now)).total_seconds()
+        since = claim.deferred_since or now
+        waited = (now - since).total_seconds()
         if waited >= self.options.robots_patience_seconds:
             return await self._skip(claim, f"{reason} for {int(waited // 86_400)} days")
-
-        def write() -> str:
-            wait = min(max(waited, self.options.retry_seconds), 86_400)
-            retry_at = now + timedelta(seconds=wait)
-            with write_transaction(self.context.engine) as transaction:
-                held = defer_article(transaction, claim, reason, retry_at=retry_at, now=now)
-            return "deferred" if held else "lost"
-
-        return await self._write(write)
+        wait = timedelta(seconds=min(max(waited, self.options.retry_seconds), 86_400))
+        # Not counted as a retry: the article itself was not asked for.
+        columns = {"next_try_at": now + wait, "deferred_since": since}
+        return await self._close(claim, "deferred", "pending", reason, **columns)
 
     async def _fail(
-        self,
-        claim: ArticleClaim,
-        reason: str,
-        *,
-        soft: bool,
-        wait: int = 0,
-        facts: Mapping[str, Any] | None = None,
+        self, claim: ArticleClaim, reason: str, *, soft: bool, wait: int = 0, **facts: Any
     ) -> str:
         """Record a failure; if it is final and the feed carries the text, store that instead."""
         now = self.context.clock()
@@ -353,26 +385,35 @@ class _WorkRun:
         is_open = not claim.text_hash or claim.text_source == FEED
         if retry_at is None and is_open and has_text(item := await self._item(claim)):
             return await self._store_feed_text(claim, item)
-
-        def write() -> str:
-            with write_transaction(self.context.engine) as transaction:
-                held = fail_article(
-                    transaction, claim, reason, retry_at=retry_at, now=now, facts=facts
-                )
-            return ("error" if retry_at is None else "retry") if held else "lost"
-
-        return await self._write(write)
+        columns = {"next_try_at": retry_at, "retries": claim.retries + 1, "processed_at": now}
+        if retry_at is None:
+            return await self._close(claim, "error", "error", reason, **columns, **facts)
+        return await self._close(claim, "retry", "pending", reason, **columns, **facts)
 
     def _retry_at(self, claim: ArticleClaim, now: datetime, wait: int) -> datetime | None:
         if claim.retries >= self.options.max_retries:
             return None
-        backoff = retry_time(now, retries=claim.retries, retry_seconds=self.options.retry_seconds)
-        # A Retry-After header can only lengthen the wait.
-        return max(backoff, now + timedelta(seconds=wait))
+        # The wait doubles with each failure, up to one day; a Retry-After header may lengthen it.
+        backoff = min(self.options.retry_seconds * 2**claim.retries, 86_400)
+        return now + timedelta(seconds=max(backoff, wait))
 
-    async def _write(self, write: Callable[[], str]) -> str:
+    async def _close(
+        self, claim: ArticleClaim, outcome: str, status: OpenStatus, reason: str, **columns: Any
+    ) -> str:
+        def write(transaction: LedgerTransaction) -> str:
+            now = self.context.clock()
+            held = close_article(transaction, claim, status, reason, now=now, **columns)
+            return outcome if held else "lost"
+
+        return await self._write(write)
+
+    async def _write(self, write: Callable[[LedgerTransaction], str]) -> str:
+        def run() -> str:
+            with write_transaction(self.context.engine) as transaction:
+                return write(transaction)
+
         async with self.writing:
-            return await asyncio.to_thread(write)
+            return await asyncio.to_thread(run)
 
 
 def _robots_columns(decision: RobotsDecision) -> dict[str, Any]:

@@ -10,12 +10,18 @@ from hashlib import sha1
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from news_platform.sample.chance import Chance
 from news_platform.sample.newsroom import DAYS, SEED, SampleArticle
-from news_platform.sample.outlets import OUTLET_OF, OUTLETS, Outlet
+from news_platform.sample.outlets import (
+    OUTLET_OF,
+    OUTLETS,
+    Outlet,
+    SiteResponse,
+    gzip_member,
+    http_date,
+)
 from news_platform.sample.pages import missing_page
-from news_platform.sample.responses import SiteResponse, gzip_member, http_date
 from news_platform.sample.sites import Site, page_of
+from news_platform.sample.story import Chance
 
 _AGENT = "CCBot/2.0 (https://commoncrawl.org/faq/)"
 _WARCINFO = f"""\

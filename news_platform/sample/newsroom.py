@@ -9,9 +9,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from urllib.parse import quote
 
-from news_platform.sample.chance import Chance
 from news_platform.sample.outlets import OUTLET_OF, OUTLETS, Outlet
-from news_platform.sample.story import Plot, Story, phrasebook, with_ending, write_story
+from news_platform.sample.story import Chance, Plot, Story, phrasebook, with_ending, write_story
 from news_platform.text.words import jaccard, shingles
 
 # Every draw depends on this number and on the names of what is drawn for.

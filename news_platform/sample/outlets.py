@@ -1,11 +1,104 @@
-"""The fictional outlets of the sample world, under `.example`, with their peculiarities."""
+"""The fictional outlets of the sample world, under `.example`, with their peculiarities.
 
-from collections.abc import Mapping
+What all modules of the sample share comes first: its data files and templates, the responses of its
+sites, and gzip with the same bytes at any time.
+"""
+
+import html
+import tomllib
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import format_datetime
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TypeVar
 
-from news_platform.sample.package_data import read_toml
-from news_platform.sample.responses import SiteResponse
+import jinja2
+from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+PACKAGE = files("news_platform.sample")
+DATA = PACKAGE.joinpath("data")
+
+
+def read_toml(name: str, kind: type[T], **more: object) -> T:
+    """Read a TOML file as a value of a dataclass; `more` are fields that the file leaves out."""
+    document = tomllib.loads(DATA.joinpath(name).read_text(encoding="utf-8"))
+    return TypeAdapter(kind).validate_python({**document, **more})
+
+
+def read_tree(folder: Traversable) -> dict[str, bytes]:
+    """Read every file under a folder of the package, by its path in the folder."""
+    return dict(_iter_files(folder, "")) if folder.is_dir() else {}
+
+
+def _iter_files(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.name == "__pycache__":
+            continue
+        if entry.is_dir():
+            yield from _iter_files(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, entry.read_bytes()
+
+
+def render(template: str, **values: object) -> str:
+    """Render a template of the data folder."""
+    return _templates().get_template(template).render(values)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("news_platform.sample", "data/templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    # Templates escape with `|e` where a text may need it: they also render XML and markdown.
+    environment.filters.update(e=html.escape, rfc2822=format_datetime)
+    return environment
+
+
+HTML = "text/html; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+
+# Magic, deflate, no name, no time, no hints, unknown system. gzip.compress writes a last byte that
+# changed between Python versions.
+_GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteResponse:
+    """The response of a site at one URL; `gzipped` bodies are compressed when they are sent."""
+
+    body: bytes = b""
+    content_type: str = HTML
+    status: int = 200
+    location: str | None = None
+    modified_at: datetime | None = None
+    etag: bool = False
+    gzipped: bool = False
+    retry_after_seconds: int | None = None
+
+
+def http_date(instant: datetime) -> str:
+    """Return the instant as an HTTP date."""
+    return format_datetime(instant.astimezone(UTC), usegmt=True)
+
+
+def gzip_member(body: bytes) -> bytes:
+    """Compress into one gzip member without name or time."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+    deflated = packer.compress(body) + packer.flush()
+    tail = zlib.crc32(body).to_bytes(4, "little") + len(body).to_bytes(4, "little")
+    return _GZIP_HEADER + deflated + tail
+
 
 FEED_TYPES = {
     "rss": "application/rss+xml",

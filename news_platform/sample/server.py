@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from news_platform.sample.newsroom import WORLD_NOW
-from news_platform.sample.responses import TEXT, SiteResponse, gzip_member, http_date
+from news_platform.sample.outlets import TEXT, SiteResponse, gzip_member, http_date
 from news_platform.sample.sites import Site
 
 ROUTES = "site.json"

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.datasets.evidence import Evidence
-from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.publish import index_folder, place_of
 from news_platform.search.query import AllOf, AnyOf, DayRange, Exact
 from news_platform.search.reading import IndexCache

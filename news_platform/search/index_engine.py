@@ -13,9 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
-from news_platform.datasets.corpus import DELTA_TABLES
+from news_platform.datasets.corpus import DELTA_TABLES, SEARCH_INDEX
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.index import Hit
 from news_platform.search.months import MONTHS_DATASET, build_month, month_of
 from news_platform.search.pipeline import build_day

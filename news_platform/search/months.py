@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
-from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.search.index import SearchableArticle
 from news_platform.search.pipeline import checked_takedowns, iter_articles
 from news_platform.search.publish import (

@@ -15,10 +15,10 @@ from news_platform.datasets.corpus import (
     DELTA_TABLES,
     FEED_ARTICLES,
     FEED_SOURCE,
+    SEARCH_INDEX,
     STATISTICS_COLUMNS,
 )
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import InputError
 from news_platform.search.engine import (
     ClustersOf,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.errors import Conflict
 from news_platform.search.index import SearchableArticle, build_index
 from news_platform.storage.commit.markers import Marker, fingerprint, read_markers, write_marker

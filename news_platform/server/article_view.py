@@ -12,7 +12,7 @@ import polars as pl
 from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES
 from news_platform.datasets.evidence import Evidence
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
-from news_platform.datasets.warc_paths import warc_day
+from news_platform.datasets.raw_news import warc_day
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.rss.explain import explain_article

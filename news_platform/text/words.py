@@ -42,3 +42,12 @@ def count_words(text: str) -> int:
     unspaced = len(_HAN_OR_KANA.findall(text))
     others = _HAN_OR_KANA.sub(" ", text) if unspaced else text
     return len(_COUNTED_WORD.findall(others)) + unspaced // _LETTERS_PER_WORD
+
+
+def cut_at_word_end(text: str, limit: int) -> str:
+    """Return at most `limit` characters, cut at the end of a word where there is one."""
+    if len(text) <= limit:
+        return text
+    # One character more shows whether a word ends exactly at the limit.
+    cut = text[: limit + 1].rsplit(maxsplit=1)[0] if not text[limit].isspace() else text[:limit]
+    return cut.rstrip() if len(cut) <= limit else text[:limit]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import CollectReport, WarcSource, collect_warcs
-from news_platform.ccnews.pool import CollectTask, StoreAddress
-from news_platform.ccnews.progress import ProgressReporter
+from news_platform.ccnews.pool import CollectTask, ProgressReporter, StoreAddress
 from news_platform.ccnews.worker import collect_warc
 from news_platform.datasets.collected import Collected
 from news_platform.storage.objects.store import ObjectStore, open_store

@@ -11,8 +11,11 @@ import pytest
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import collected_path
-from news_platform.datasets.dropped_responses import DROPPED_RESPONSES, dropped_responses_path
-from news_platform.datasets.raw_news import RAW_NEWS_ORDER
+from news_platform.datasets.raw_news import (
+    DROPPED_RESPONSES,
+    RAW_NEWS_ORDER,
+    dropped_responses_path,
+)
 from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.collected_months import combine_month, find_table_units
@@ -107,10 +110,10 @@ def test_switching_a_dataset_off_removes_its_file(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
     collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "1")
-    off = CollectOptions(captures=False, feed_candidates=False)
+    off = CollectOptions(dropped_responses=False)
     marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "2", options=off)
-    assert (marker.captures, marker.feed_candidates) == (None, None)
-    assert not [path for path in stored_paths(local_store) if "captures" in path]
+    assert marker.dropped_responses is None
+    assert not [path for path in stored_paths(local_store) if "/dropped/" in path]
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "not a WARC", "missing"])

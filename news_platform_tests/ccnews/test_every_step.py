@@ -7,8 +7,8 @@ from tempfile import mkdtemp
 import pytest
 
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.collected import Collected
+from news_platform.datasets.raw_news import CAPTURES
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
 from news_platform_tests.ccnews.archive import Record, article, http

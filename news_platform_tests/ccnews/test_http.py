@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from fastwarc.stream_io import BrotliWriter, ZstdWriter
 
-from news_platform.ccnews.http import HttpHead, iso_date, parse_content_type, parse_head, plain_body
+from news_platform.ccnews.page import HttpHead, iso_date, parse_content_type, parse_head, plain_body
 
 HTML = b"<html><p>the page</p></html>"
 MAX = 1 << 20

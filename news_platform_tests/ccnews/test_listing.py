@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from news_platform.ccnews.listing import (
-    day_fingerprint,
     fetch_listing,
     first_answering,
     listed_warcs,
@@ -16,7 +15,7 @@ from news_platform.ccnews.listing import (
     previous_month,
     read_copy,
 )
-from news_platform.datasets.warc_paths import listing_path, parse_warc_path, warc_day
+from news_platform.datasets.raw_news import listing_path, parse_warc_path, warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
@@ -112,12 +111,6 @@ def test_a_broken_copy_is_named(crawl: ObjectStore, local_store: ObjectStore) ->
     local_store.put("news/warc_paths/2025-11.json", b"[]")
     with pytest.raises(StorageError, match="as a copy of a listing"):
         fetch_listing(crawl, local_store, month=MONTH)
-
-
-def test_a_days_fingerprint_changes_with_its_warcs_only() -> None:
-    listing = parse_listing([warc_path(DAY, 1), warc_path(DAY, 2)], month=MONTH, etag="e")
-    assert day_fingerprint(listing.warcs) == day_fingerprint(reversed(listing.warcs))
-    assert day_fingerprint(listing.warcs) != day_fingerprint(listing.warcs[:1])
 
 
 def test_months_follow_each_other() -> None:

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.maintenance import check_sources, combine_old_months, maintain_crawl
-from news_platform.ccnews.options import CollectOptions
-from news_platform.ccnews.pipeline import outdated_days
-from news_platform.ccnews.scan import scan_news
-from news_platform.ccnews.source_notes import (
+from news_platform.ccnews.maintenance import (
     accept_broken,
+    check_sources,
+    combine_old_months,
     list_republished,
+    maintain_crawl,
     note_failure,
     read_broken,
 )
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pipeline import outdated_days
+from news_platform.ccnews.scan import scan_news
 from news_platform.storage.commit.collected import (
     list_collected,
     read_collected,

@@ -113,10 +113,8 @@ def test_a_record_without_address_is_dropped() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (CollectOptions(statuses=frozenset({200})), "filtered_status"),
         (CollectOptions(hosts=frozenset({"bbc.co.uk"})), "filtered_host"),
         (CollectOptions(languages=frozenset({"en"})), "filtered_language"),
-        (CollectOptions(mimes=frozenset({"text/plain"})), "not_html"),
     ],
 )
 def test_filters_drop_and_say_why(options: CollectOptions, reason: str) -> None:
@@ -125,17 +123,14 @@ def test_filters_drop_and_say_why(options: CollectOptions, reason: str) -> None:
 
 
 def test_filters_let_through_what_they_name() -> None:
-    options = CollectOptions(
-        statuses=frozenset({200}), hosts=frozenset({"levels.fyi"}), languages=frozenset({"nl"})
-    )
+    options = CollectOptions(hosts=frozenset({"levels.fyi"}), languages=frozenset({"nl"}))
     assert _page(http(article(DUTCH)), options).main_lang == "nl"
 
 
-def test_main_content_leaves_the_menu_out_and_the_whole_page_keeps_it() -> None:
+def test_the_text_of_a_page_is_its_main_content() -> None:
     menu = "<nav class='menu'><ul>" + "<li><a href=/>Menu item</a></li>" * 20 + "</ul></nav>"
     block = http(article(ENGLISH).replace("<article>", menu + "<article>"))
     assert "Menu item" not in _page(block).text
-    assert "Menu item" in _page(block, CollectOptions(main_content=False)).text
 
 
 @pytest.mark.parametrize("tail", ["", "<p>after</p>"], ids=["alone", "with a sibling"])
@@ -144,15 +139,6 @@ def test_twenty_thousand_nested_elements_do_not_hang(tail: str) -> None:
     started = time.process_time()
     assert ENGLISH in _page(http(html)).text
     assert time.process_time() - started < 5
-
-
-def test_metadata_and_feeds_can_be_switched_off() -> None:
-    head = '<link rel="alternate" type="application/rss+xml" href="/rss">'
-    block = http(article(ENGLISH, head=head))
-    on = _page(block)
-    off = _page(block, CollectOptions(captures=False, feed_candidates=False))
-    assert (on.stated.title, len(on.feeds)) == ("A title", 1)
-    assert (off.stated.title, off.feeds) == (None, ())
 
 
 def test_a_page_over_the_limit_is_dropped() -> None:

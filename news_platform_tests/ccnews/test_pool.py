@@ -20,11 +20,11 @@ from news_platform.ccnews.pool import (
     CollectFailure,
     CollectListener,
     Estimate,
+    WarcProgress,
     estimate,
     require_free_space,
     scratch_folder,
 )
-from news_platform.ccnews.progress import WarcProgress
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError

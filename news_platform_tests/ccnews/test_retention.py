@@ -13,10 +13,10 @@ from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import damaged_warcs, outdated_days
 from news_platform.ccnews.retention import StoredRows, expiring_days
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.domain_store.fragments import iter_warc_frames, rows_by_warc
 from news_platform.domain_store.retention import stored_days
-from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.rows import day_input
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (

@@ -5,11 +5,12 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from news_platform.ccnews.listing import fetch_listing, parse_listing
-from news_platform.ccnews.settling import (
+from news_platform.ccnews.listing import (
     DayArrivals,
     SettlingOptions,
+    fetch_listing,
     grown,
+    parse_listing,
     read_arrivals,
     record_arrivals,
     settles_at,

@@ -6,8 +6,12 @@ from queue import Empty, Queue
 
 import pytest
 
-from news_platform.ccnews.pool import CollectTask
-from news_platform.ccnews.progress import ProgressReporter, WarcProgress, read_record_in_work
+from news_platform.ccnews.pool import (
+    CollectTask,
+    ProgressReporter,
+    WarcProgress,
+    read_record_in_work,
+)
 from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.worker import collect_task, collect_warc
 from news_platform.errors import InputError, StorageError

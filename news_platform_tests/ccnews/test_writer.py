@@ -18,8 +18,7 @@ from news_platform.ccnews.writer import (
     arrow_schema,
     feed_urls,
 )
-from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
-from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.raw_news import CAPTURES, FEED_CANDIDATES, RAW_NEWS
 from news_platform_tests.ccnews.archive import NAME, Record, article, gzipped, http, stream
 from news_platform_tests.ccnews.crawl import mixed_pages
 
@@ -147,7 +146,6 @@ def test_captures_tell_where_each_page_lies(tmp_path: Path) -> None:
     for page in _pages(records):
         writer.write(page)
     written = writer.close()
-    assert written.captures is not None
     rows = pl.read_parquet(written.captures.path)
     assert dict(rows.schema) == dict(CAPTURES.schema)
     assert rows["uri"].to_list() == [record.uri for record in records]
@@ -179,13 +177,11 @@ def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
     assert not any(url.startswith("javascript") for _, url in found)
 
 
-def test_datasets_that_are_switched_off_are_not_written(tmp_path: Path) -> None:
-    options = CollectOptions(captures=False, feed_candidates=False, dropped_responses=False)
+def test_dropped_responses_can_be_switched_off(tmp_path: Path) -> None:
+    options = CollectOptions(dropped_responses=False)
     writer = WarcWriter(tmp_path, warc_name=NAME, options=options)
-    writer.write(_pages(mixed_pages(1))[0])
-    written = writer.close()
-    assert (written.captures, written.feeds, written.rows) == (None, None, 1)
-    assert [file.name for file in tmp_path.iterdir()] == ["en.parquet"]
+    assert writer.close().dropped is None
+    assert not (tmp_path / "_dropped").exists()
 
 
 def test_every_table_of_the_room_has_an_arrow_schema() -> None:

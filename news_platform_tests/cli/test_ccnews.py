@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.scan import scan_news
 from news_platform.cli.main import main
-from news_platform.datasets.warc_paths import listing_path
+from news_platform.datasets.raw_news import listing_path
 from news_platform.errors import NewsPlatformError
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.archive import gzipped

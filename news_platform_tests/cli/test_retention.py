@@ -14,7 +14,7 @@ from news_platform.cli.store import store as store_group
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import ConfigError, InputError, NewsPlatformError
 from news_platform.resources import open_resources
-from news_platform.rss.full_text import write_full_text
+from news_platform.rss.article_files import WorkPlaces
 from news_platform.rss.ledger.tables import RAW
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
@@ -125,7 +125,9 @@ def test_full_texts_go_by_age_and_a_second_call_deletes_what_a_dead_process_left
     engine, texts = resources.ledger.engine, built.child("articles/full_text")
     now = datetime.now(UTC)
     for name, days in (("old", 40), ("left", 40), ("new", 1)):
-        reference = write_full_text(texts, url_hash(f"https://post.example/{name}"), "text")
+        reference = WorkPlaces(texts).write_full_text(
+            url_hash(f"https://post.example/{name}"), "text"
+        )
         add_stored(engine, name, at=now - timedelta(days=days), full_text_ref=reference)
     with engine.begin() as connection:  # as a process that died before it deleted the file
         left = RAW.c.url_hash == url_hash("https://post.example/left")

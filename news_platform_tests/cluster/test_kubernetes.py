@@ -10,8 +10,7 @@ import pytest
 
 import news_platform
 from deploy import sample_location
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
+from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import load_settings
 from news_platform_tests.cluster import toy
 from news_platform_tests.cluster.kubernetes_cluster import (

@@ -7,9 +7,8 @@ from datetime import date
 
 import polars as pl
 
-from news_platform.datasets.captures import CAPTURES, captures_path
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
+from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS, captures_path, raw_news_path
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore

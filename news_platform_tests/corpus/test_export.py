@@ -23,7 +23,7 @@ from news_platform.corpus.export.publish import (
 from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
 from news_platform.corpus.export.tokens import VOCABULARY, load_tokenizer
 from news_platform.corpus.pipeline import crawl_dataset
-from news_platform.datasets.training_export import TRAINING_EXPORT
+from news_platform.datasets.corpus import TRAINING_EXPORT
 from news_platform.errors import InputError
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore

@@ -12,8 +12,8 @@ from news_platform.corpus.feed_articles import (
     feed_dataset,
     wanted_feed_days,
 )
-from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
+from news_platform.datasets.feeds import ARTICLES, articles_path
 from news_platform.errors import InputError
 from news_platform.storage.commit.root import RootAccess, claim_root
 from news_platform.storage.objects.store import ObjectStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.ccnews.recount import recount_day as recount_collected
+from news_platform.ccnews.maintenance import recount_day as recount_collected
 from news_platform.corpus.checks import count_problems, source_pages
 from news_platform.corpus.crawl_pages import Covers
 from news_platform.corpus.pipeline import (
@@ -12,9 +12,8 @@ from news_platform.corpus.pipeline import (
     obeying_build,
 )
 from news_platform.corpus.recount import recount_day
-from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.corpus import CRAWL_ARTICLES
-from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta_engine import DeltaEngine
 from news_platform.storage.engines import ParquetEngine

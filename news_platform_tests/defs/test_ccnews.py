@@ -10,18 +10,17 @@ import dagster as dg
 import pytest
 from dagster._core.test_utils import freeze_time
 
-from news_platform.ccnews.maintenance import maintain_crawl
+from news_platform.ccnews.maintenance import accept_broken, maintain_crawl
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import Redo
 from news_platform.ccnews.scan import scan_news
-from news_platform.ccnews.source_notes import accept_broken
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews
 from news_platform.defs.ccnews import warc_paths
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.tasks import CRAWL_OUTPUTS
 from news_platform.resources import Clock, Crawl, DataRoot, Resources
-from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import SampleResources
 from news_platform.setting_sections.features import CcnewsSettings
 from news_platform.settings import Settings
 from news_platform.storage.commit.collected import read_collected, write_collected
@@ -324,9 +323,9 @@ def test_the_launchpad_shows_redo_with_its_default(shell: Shell) -> None:
 
 
 def test_a_day_with_other_options_is_outdated_and_redone(shell: Shell) -> None:
-    shell.set(languages=("nl",), main_content=False)
+    shell.set(languages=("nl",))
     assert _metadata(shell.run("2025-11-01"))["dagster/partition_row_count"] == 1
-    shell.set(languages=(), main_content=True)
+    shell.set(languages=())
     kept = _metadata(shell.run("2025-11-01", redo=Redo.missing))
     assert (kept["dagster/partition_row_count"], kept["warcs_outdated"]) == (1, 1)
     redone = _metadata(shell.run("2025-11-01"))

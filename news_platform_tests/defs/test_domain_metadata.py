@@ -31,8 +31,7 @@ from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import QUEUE, DomainQueue, SettledClaim
 from news_platform.domain_metadata.raw_files import import_file, raw_batches
 from news_platform.resources import Clock, DataRoot, Ledger, Resources
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
+from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore

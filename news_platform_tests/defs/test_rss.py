@@ -21,8 +21,7 @@ from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.ledger.status import outdated_articles, overdue_locks
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
+from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause, resume
 from news_platform.takedowns.requests import list_pending

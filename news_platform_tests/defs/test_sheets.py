@@ -10,7 +10,7 @@ import pytest
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.sheets import SHEETS_RULE, defs, run_article_sheets
 from news_platform.resources import Resources
-from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import SampleResources
 from news_platform.setting_sections.features import SheetsSettings
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause

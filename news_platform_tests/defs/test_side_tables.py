@@ -7,7 +7,7 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from news_platform.datasets.captures import CAPTURES
+from news_platform.datasets.raw_news import CAPTURES
 from news_platform.defs.ccnews import side_table_events
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table

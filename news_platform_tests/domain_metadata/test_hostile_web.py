@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from news_platform.datasets.domain_metadata import DomainMetadata, domain_folder
-from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import DomainQueueMessage
 from news_platform.domain_metadata.consumer import SurveyContext, SurveyReport
 from news_platform.domain_metadata.pipeline import queue_batch, survey_batch
 from news_platform.domain_metadata.queue import AcceptedFile, DomainQueue

@@ -2,8 +2,11 @@
 
 import pytest
 
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
+from news_platform.datasets.research_datasets import (
+    DomainQueueMessage,
+    PartitionInfo,
+    SeedQueueMessage,
+)
 from news_platform.domain_metadata.raw_files import DroppedResearchRecord, iter_messages, message_of
 
 SEED = SeedQueueMessage(

@@ -24,7 +24,9 @@ from news_platform.domain_metadata.raw_files import import_file
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
 from news_platform.domain_metadata.table import build_table
 from news_platform.errors import FetchError
-from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.entries import add_sitemap_entries
+from news_platform.rss.ledger.feed_rows import domains_with_feeds
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
@@ -158,6 +160,10 @@ def test_a_surveyed_domain_with_a_news_sitemap_is_a_source(
     assert read_news_sources(local_store, since="2025-10-01", skip=frozenset({"a.example"})) == []
 
 
+def _entry(one: ArticleCandidate) -> FeedEntry:
+    return FeedEntry(one.url, one.title, one.published_at, one.url, "")
+
+
 def test_candidates_wait_in_the_ledger_of_articles_once(engine: sa.Engine, tmp_path: Path) -> None:
     pages = [
         ArticleCandidate(f"https://a.example/{n}", f"Title {n}", NOW, "a.example", SOURCE.url)
@@ -165,8 +171,9 @@ def test_candidates_wait_in_the_ledger_of_articles_once(engine: sa.Engine, tmp_p
     ]
     gone = ArticleCandidate("https://a.example/gone", "Gone", NOW, "a.example", SOURCE.url)
     down = Takedowns.of([asked("url", gone.url)])
-    assert add_sitemap_pages(engine, [*pages, gone], now=NOW, takedowns=down).new == 3
-    again = add_sitemap_pages(engine, pages, now=NOW)
+    listed = [(one.sitemap_url, _entry(one)) for one in (*pages, gone)]
+    assert add_sitemap_entries(engine, listed, now=NOW, takedowns=down).new == 3
+    again = add_sitemap_entries(engine, listed[:3], now=NOW)
     assert (again.new, again.known) == (0, 3)
     with engine.connect() as connection:
         rows = connection.execute(sa.select(RAW).order_by(RAW.c.article_url)).all()

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import DomainQueue, SettledClaim, earlier_batches
 from news_platform.domain_metadata.raw_files import batch_files, import_file

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.survey import SurveyResult, survey_domain
 from news_platform.errors import FetchError

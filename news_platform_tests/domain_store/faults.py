@@ -10,9 +10,9 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, TypeVar
 
-from news_platform.domain_store.commit import gc_bucket
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.manifest import gc_bucket
 from news_platform.domain_store.pipeline import build_buckets, compact_buckets
 from news_platform.storage.objects.store import ByteStream, ObjectInfo, ObjectStore
 from news_platform_tests.domain_store.pages import SMALL, stage

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from news_platform.domain_store.building.verify import verify_bucket
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_buckets, compact_buckets
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.errors import StorageError

@@ -16,8 +16,8 @@ from news_platform.datasets.raw_news import (
     raw_news_day_prefix,
     raw_news_path,
 )
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_buckets
 from news_platform.domain_store.staging.stage import stage_batch, unstage_batch
 from news_platform.storage.commit.collected import write_collected

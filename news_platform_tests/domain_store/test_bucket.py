@@ -10,7 +10,7 @@ from news_platform.domain_store.layout import (
     bucket_of,
     validated_bucket_count,
 )
-from news_platform.domain_store.staging.sorted_runs import natural_domain
+from news_platform.domain_store.staging.rows import natural_domain
 from news_platform.errors import InputError
 
 

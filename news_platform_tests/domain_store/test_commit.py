@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from news_platform.domain_store.commit import (
+from news_platform.domain_store.layout import STORE_FILE, manifest_path, view_path
+from news_platform.domain_store.manifest import (
     Current,
+    Manifest,
     claim_bucket_count,
     commit,
     read_bucket_count,
@@ -14,8 +16,6 @@ from news_platform.domain_store.commit import (
     retired_files,
     without_expired,
 )
-from news_platform.domain_store.layout import STORE_FILE, manifest_path, view_path
-from news_platform.domain_store.manifest import Manifest
 from news_platform.errors import ConfigError, Conflict, StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.test_manifest import MANIFEST

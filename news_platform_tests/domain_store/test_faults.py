@@ -15,9 +15,9 @@ import pytest
 
 from news_platform.datasets.domain_store import ROOT
 from news_platform.domain_store.building.verify import verify_bucket
-from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import STORE_FILE
 from news_platform.domain_store.lookup import DomainStore
+from news_platform.domain_store.manifest import read_current
 from news_platform.domain_store.pipeline import build_buckets
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform_tests.domain_store.faults import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from news_platform.domain_store.gzip_members import (
+from news_platform.domain_store.data_files import (
     MEMBER_BYTES,
     MemberWriter,
     iter_inflated,

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from news_platform.domain_store import fragments
-from news_platform.domain_store.layout import bucket_of
+from news_platform.domain_store.layout import BuildOptions, bucket_of
 from news_platform.domain_store.lookup import DomainStore, read_rows_from_offset
-from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ByteStream, NotFound, ObjectInfo, ObjectStore

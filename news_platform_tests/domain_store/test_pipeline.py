@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_store.commit import claim_bucket_count
 from news_platform.domain_store.layout import bucket_of, range_keys
 from news_platform.domain_store.lookup import DomainStore
+from news_platform.domain_store.manifest import claim_bucket_count
 from news_platform.domain_store.pipeline import StagedFilesGone, build_range, compact_buckets
-from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.rows import day_input
 from news_platform.domain_store.staging.stage import (
     built_ranges,
     stage_batch,

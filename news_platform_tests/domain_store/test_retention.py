@@ -8,8 +8,8 @@ from news_platform.domain_store.building.verify import (
     iter_count_problems,
     verify_bucket,
 )
-from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import bucket_of
+from news_platform.domain_store.manifest import read_current
 from news_platform.domain_store.pipeline import repair_buckets
 from news_platform.domain_store.retention import (
     expiring_batches,

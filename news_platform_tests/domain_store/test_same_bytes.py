@@ -8,12 +8,11 @@ from news_platform.datasets.collected import (
     parse_collected,
 )
 from news_platform.datasets.dataset import WHOLE
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_store import DOMAIN_CATALOG
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG
 from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.pipeline import build_range, compact_buckets
-from news_platform.domain_store.staging.inputs import (
+from news_platform.domain_store.staging.rows import (
     day_input,
     matching_input,
 )

@@ -11,10 +11,10 @@ from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.building.engine import StoreEngine
 from news_platform.domain_store.building.verify import iter_count_problems, verify_bucket
 from news_platform.domain_store.catalog import read_catalog, write_catalog
-from news_platform.domain_store.commit import read_current
-from news_platform.domain_store.gzip_members import iter_inflated
+from news_platform.domain_store.data_files import iter_inflated
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.lookup import DomainStore
+from news_platform.domain_store.manifest import read_current
 from news_platform.domain_store.pipeline import build_range, compact_buckets
 from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.stage import (

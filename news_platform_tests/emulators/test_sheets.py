@@ -8,14 +8,13 @@ import gspread
 import pytest
 import requests
 from gspread.exceptions import APIError
-from gspread.utils import InsertDataOption, ValueInputOption, ValueRenderOption
+from gspread.utils import ValueInputOption
 
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.api_client import ApiClient
 from news_platform.rss.sheets.google import open_spreadsheet
 from news_platform_tests.emulators.sheets import a1
 from news_platform_tests.emulators.sheets.discovery import NotAsDocumented, check
-from news_platform_tests.emulators.sheets.drive import ACCOUNT
 from news_platform_tests.emulators.sheets.faults import Quota
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
@@ -51,59 +50,10 @@ def test_a_book_is_created_once_and_found_by_its_title(emulator: SheetsEmulator,
     assert first.id == second.id and len(emulator.books) == 1
 
 
-def test_values_are_written_and_read_in_all_forms(sheet: gspread.Spreadsheet) -> None:
-    tab = sheet.sheet1
-    tab.update([["a", 1], ["b", 2.5]], "A1:B2")
-    assert tab.get_all_values(value_render_option=ValueRenderOption.unformatted) == [
-        ["a", 1],
-        ["b", 2.5],
-    ]
-    tab.batch_update([{"range": "B1", "values": [[7]]}, {"range": "C2", "values": [[True]]}])
-    assert tab.get("A1:C2") == [["a", "7"], ["b", "2.5", "TRUE"]]
-    assert tab.col_values(1) == ["a", "b"] and tab.row_values(1) == ["a", "7"]
-    tab.batch_clear(["A1:A1"])
-    assert tab.get("A1:C1") == [["", "7"]]
-    tab.clear()
-    assert tab.get_all_values() == [[]]
-
-
-def test_append_joins_the_last_table_or_inserts_rows(sheet: gspread.Spreadsheet) -> None:
-    tab = sheet.sheet1
-    tab.update([["a", "", "c"], ["", "", ""], ["below"]], "A1")
-    tab.append_row(["d"], table_range="C1")
-    assert tab.get("A1:C3") == [["a", "", "c"], ["", "", "d"], ["below"]]
-    tab.append_row(["e"], table_range="A1", insert_data_option=InsertDataOption.insert_rows)
-    assert tab.get("A1:C4") == [["a", "", "c"], ["e"], ["", "", "d"], ["below"]]
-
-
-def test_append_goes_below_the_table_that_touches_the_range(sheet: gspread.Spreadsheet) -> None:
-    tab = sheet.sheet1
-    tab.update([["head"], ["one"]], "A1:A2")
-    tab.update([["far below"]], "A5")
-    answer: Any = tab.append_row(["two"], table_range="A1")
-    assert answer["updates"]["updatedRange"] == "Sheet1!A3"
-    assert tab.col_values(1) == ["head", "one", "two", "", "far below"]
-
-
 def test_null_leaves_a_cell_and_an_empty_text_clears_it(sheet: gspread.Spreadsheet) -> None:
     sheet.sheet1.update([["a", "b", "c"]], "A1")
     sheet.sheet1.update([[None, "", "C"]], "A1")
     assert sheet.sheet1.get("A1:C1") == [["a", "", "C"]]
-
-
-def test_tabs_are_added_renamed_sorted_frozen_and_deleted(sheet: gspread.Spreadsheet) -> None:
-    tab = sheet.add_worksheet("Tab", rows=10, cols=3)
-    tab.update([["n"], [3], [1], [2]], "A1")
-    tab.freeze(rows=1)
-    tab.sort((1, "asc"), range="A2:C10")
-    tab.set_basic_filter("A1:C4")
-    tab.update_title("Renamed")
-    tab.delete_rows(2)
-    tab.add_cols(1)
-    tab.insert_row(["top"], 1)
-    assert sheet.worksheet("Renamed").col_values(1) == ["top", "n", "2", "3"]
-    sheet.del_worksheet(tab)
-    assert [found.title for found in sheet.worksheets()] == ["Sheet1"]
 
 
 def test_a_batch_is_applied_whole_or_not_at_all(
@@ -186,45 +136,6 @@ def _token(url: str) -> str:
     return str(requests.post(f"{url}/token", timeout=10).json()["access_token"])
 
 
-def test_a_book_is_shared_and_its_permissions_listed_and_removed(
-    sheet: gspread.Spreadsheet,
-) -> None:
-    [owner] = sheet.list_permissions()
-    assert (owner["role"], owner["emailAddress"]) == ("owner", ACCOUNT)
-    sheet.share("ann@harness.example", perm_type="user", role="reader", notify=False)
-    sheet.share("ann@harness.example", perm_type="user", role="writer")
-    sheet.share("desk.example", perm_type="domain", role="reader")
-    sheet.share("", perm_type="anyone", role="reader", with_link=True)
-    found = {(item["type"], item["role"]) for item in sheet.list_permissions()}
-    assert found == {
-        ("user", "owner"),
-        ("user", "writer"),
-        ("domain", "reader"),
-        ("anyone", "reader"),
-    }
-    assert sheet.remove_permissions("ann@harness.example", role="reader") == []
-    assert len(sheet.remove_permissions("ann@harness.example")) == 1
-    assert len(sheet.remove_permissions("desk.example")) == 1
-    assert [item["role"] for item in sheet.list_permissions()] == ["owner", "reader"]
-
-
-def test_one_permission_is_read_by_its_id_in_brief_unless_fields_are_asked_for(
-    sheet: gspread.Spreadsheet, url: str
-) -> None:
-    bearer = {"Authorization": f"Bearer {_token(url)}"}
-    [owner] = sheet.list_permissions()
-    path = f"{url}/drive/v3/files/{sheet.id}/permissions"
-    brief = requests.get(f"{path}/{owner['id']}", headers=bearer, timeout=10).json()
-    assert brief.keys() == {"kind", "id", "type", "role"}
-    asked = requests.get(f"{path}/{owner['id']}?fields=*", headers=bearer, timeout=10).json()
-    assert asked["emailAddress"] == ACCOUNT
-    assert requests.get(f"{path}/9", headers=bearer, timeout=10).status_code == 404
-    refused = requests.delete(f"{path}/{owner['id']}", headers=bearer, timeout=10)
-    assert (refused.status_code, refused.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
-    nobody = {"type": "user", "role": "reader"}
-    assert requests.post(path, json=nobody, headers=bearer, timeout=10).status_code == 400
-
-
 def test_an_unknown_book_is_not_found(emulator: SheetsEmulator, url: str) -> None:
     path = f"{url}/v4/spreadsheets/none"
     assert requests.get(path, timeout=10).status_code == 401
@@ -276,51 +187,6 @@ def test_a1_ranges_are_read(text: str, found: a1.Range) -> None:
     assert a1.parse(text) == found
 
 
-def test_rows_are_sorted_by_several_columns_within_their_range(sheet: gspread.Spreadsheet) -> None:
-    tab = sheet.sheet1
-    tab.update([["b", 2, "x"], ["", 5, "y"], ["A", 1, "z"], ["b", 10, "w"]], "A1")
-    tab.sort((1, "asc"), (2, "des"), range="A1:B4")
-    assert tab.get("A1:C4", value_render_option=ValueRenderOption.unformatted) == [
-        ["A", 1, "x"],
-        ["b", 10, "y"],
-        ["b", 2, "z"],
-        ["", 5, "w"],
-    ]
-
-
-def test_tabs_are_hidden_shown_and_moved(sheet: gspread.Spreadsheet) -> None:
-    second = sheet.add_worksheet("Second", 5, 5)
-    third = sheet.add_worksheet("Third", 5, 5)
-    second.hide()
-    assert [tab.isSheetHidden for tab in sheet.worksheets()] == [False, True, False]
-    second.show()
-    assert [tab.isSheetHidden for tab in sheet.worksheets()] == [False, False, False]
-    third.update_index(0)
-    assert [tab.title for tab in sheet.worksheets()] == ["Third", "Sheet1", "Second"]
-    sheet.worksheet("Third").update_index(3)
-    assert [tab.title for tab in sheet.worksheets()] == ["Sheet1", "Second", "Third"]
-
-
-def test_a_basic_filter_is_set_replaced_and_cleared(sheet: gspread.Spreadsheet) -> None:
-    tab = sheet.sheet1
-
-    def found() -> Any:
-        return sheet.fetch_sheet_metadata()["sheets"][0].get("basicFilter")
-
-    tab.set_basic_filter()
-    assert found()["range"] == {
-        "sheetId": 0,
-        "startRowIndex": 0,
-        "endRowIndex": 1000,
-        "startColumnIndex": 0,
-        "endColumnIndex": 26,
-    }
-    tab.set_basic_filter("B2:C9")
-    assert (found()["range"]["startColumnIndex"], found()["range"]["endRowIndex"]) == (1, 9)
-    tab.clear_basic_filter()
-    assert found() is None
-
-
 def test_a_book_that_is_not_shared_with_us_is_refused(
     emulator: SheetsEmulator, sheet: gspread.Spreadsheet, url: str
 ) -> None:
@@ -330,41 +196,6 @@ def test_a_book_that_is_not_shared_with_us_is_refused(
     assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
     listed = requests.get(f"{url}/drive/v3/files", headers=bearer, timeout=10)
     assert listed.json()["files"] == []
-
-
-@pytest.mark.parametrize(
-    ("mask", "found"),
-    [
-        ("spreadsheetId", {"spreadsheetId": "book-1"}),
-        ("sheets.properties.title", {"sheets": [{"properties": {"title": "Sheet1"}}]}),
-        (
-            "sheets(properties(title,index))",
-            {"sheets": [{"properties": {"title": "Sheet1", "index": 0}}]},
-        ),
-        ("namedRanges", {}),
-    ],
-)
-def test_a_field_mask_selects_nested_fields(
-    sheet: gspread.Spreadsheet, mask: str, found: dict[str, Any]
-) -> None:
-    assert sheet.fetch_sheet_metadata({"fields": mask}) == found
-
-
-def test_blocks_are_copied_and_cut(sheet: gspread.Spreadsheet) -> None:
-    tab = sheet.sheet1
-    tab.update([[1, "x"], [5]], "A1")
-    tab.copy_range("B1:B1", "B2:B2")
-    assert tab.get("A1:B2") == [["1", "x"], ["5", "x"]]
-    tab.cut_range("A1:A2", "D1")
-    assert tab.get("A1:D2") == [["", "x", "", "1"], ["", "x", "", "5"]]
-
-
-def test_a_smaller_grid_loses_what_lay_beyond(sheet: gspread.Spreadsheet) -> None:
-    tab = sheet.sheet1
-    tab.update([["a", "b"], ["c", "d"]], "A1")
-    tab.resize(1, 1)
-    tab.resize(2, 2)
-    assert tab.get("A1:B2") == [["a"]]
 
 
 @pytest.mark.parametrize(

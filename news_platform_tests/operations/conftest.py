@@ -27,7 +27,7 @@ from dagster._core.test_utils import create_run_for_test
 from dagster._daemon.types import DaemonHeartbeat
 from dagster_shared.error import SerializableErrorInfo
 
-from news_platform.datasets.warc_paths import listing_path
+from news_platform.datasets.raw_news import listing_path
 from news_platform.defs.runs import (
     ATTEMPT_TAG,
     FAILURE_TAG,

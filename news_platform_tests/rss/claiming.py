@@ -12,8 +12,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.article_claims import ArticleClaim, claim_articles
-from news_platform.rss.ledger.article_queue import store_article
+from news_platform.rss.ledger.article_queue import ArticleClaim, claim_articles
+from news_platform.rss.ledger.article_store import store_article
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.sql.engine import open_engine, read_transaction

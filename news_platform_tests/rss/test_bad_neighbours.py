@@ -14,16 +14,16 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import (
+from news_platform.rss.article_files import WorkPlaces
+from news_platform.rss.discovery import (
     DiscoveryOptions,
     DiscoveryReport,
     discover_feeds,
 )
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.polling.poller import PollReport, poll_feeds
-from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces, WorkReport
-from news_platform.rss.worker import work_articles
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.poller import PollReport, poll_feeds
+from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 from news_platform_tests.fakes import FakeFetcher

@@ -7,11 +7,11 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
-from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.polling.poller import poll_feeds
-from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces
-from news_platform.rss.worker import work_articles
+from news_platform.rss.article_files import WorkPlaces
+from news_platform.rss.discovery import DiscoveryOptions, discover_feeds
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.poller import poll_feeds
+from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import NOW

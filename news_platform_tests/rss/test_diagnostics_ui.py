@@ -13,8 +13,7 @@ from news_platform.defs import rss, sheets
 from news_platform.defs.graph import dagster_resources
 from news_platform.resources import Resources
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
+from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.setting_sections.features import SheetsSettings
 from news_platform.settings import Settings
 from news_platform_tests.emulators.sheets.server import (

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from news_platform.datasets.articles import ARTICLES
+from news_platform.datasets.feeds import ARTICLES
+from news_platform.rss.article_files import (
+    WorkPlaces,
+    expire_full_texts,
+)
 from news_platform.rss.export import (
     changed_days,
     delta_since,
@@ -14,13 +18,8 @@ from news_platform.rss.export import (
     select_articles,
 )
 from news_platform.rss.exports.selection import Selection
-from news_platform.rss.full_text import (
-    cut_at_word_end,
-    expire_full_texts,
-    write_full_text,
-)
-from news_platform.rss.ledger.article_claims import claim_articles
-from news_platform.rss.ledger.article_queue import store_article, text_delta
+from news_platform.rss.ledger.article_queue import claim_articles
+from news_platform.rss.ledger.article_store import store_article, text_delta
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.status import (
     doubled_main_rows,
@@ -41,6 +40,7 @@ from news_platform.rss.ledger.transactions import (
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.text.words import cut_at_word_end
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss.claiming import article_row
 from news_platform_tests.rss.ledger_rows import read_full_text
@@ -163,7 +163,9 @@ def test_full_texts_are_removed_by_age_and_the_row_says_so(
 ) -> None:
     for name, days in (("old", 40), ("new", 1)):
         at = NOW - timedelta(days=days)
-        reference = write_full_text(local_store, url_hash(f"https://post.example/{name}"), "text")
+        reference = WorkPlaces(local_store).write_full_text(
+            url_hash(f"https://post.example/{name}"), "text"
+        )
         add_stored(ledger, name, at=at, full_text_ref=reference)
     assert missing_full_texts(ledger, local_store, since=NOW - timedelta(days=99)) == []
     assert expire_full_texts(ledger, local_store, keep_days=30, now=NOW) == 1
@@ -202,9 +204,9 @@ def test_text_is_cut_where_a_word_ends(text: str, limit: int, cut: str) -> None:
 
 
 def test_equal_texts_are_equal_files(local_store: ObjectStore) -> None:
-    write_full_text(local_store, "ab12", "Grüße")
+    WorkPlaces(local_store).write_full_text("ab12", "Grüße")
     first = local_store.read("ab/ab12.txt.gz")
-    write_full_text(local_store, "ab12", "Grüße")
+    WorkPlaces(local_store).write_full_text("ab12", "Grüße")
     assert local_store.read("ab/ab12.txt.gz") == first
 
 

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from news_platform.rss import pipeline
 from news_platform.rss.ledger.feed_rows import feed_urls, read_feed
-from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.polling.poller import PollReport
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.poller import PollReport
 from news_platform.web.fetch import FetchOptions
 from news_platform_tests.rss.http_site import ENDLESS, serve
 from news_platform_tests.rss.polling.test_poller import register, rows

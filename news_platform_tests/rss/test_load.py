@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.rss.export import export_days
-from news_platform.rss.ledger.article_claims import claim_articles
-from news_platform.rss.ledger.article_queue import store_article
+from news_platform.rss.ledger.article_queue import claim_articles
+from news_platform.rss.ledger.article_store import store_article
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore

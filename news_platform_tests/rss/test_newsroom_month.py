@@ -14,7 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
+from news_platform.rss.article_files import WorkPlaces
+from news_platform.rss.discovery import DiscoveryOptions, discover_feeds
 from news_platform.rss.feed_alarms import (
     AlarmOptions,
     find_alarms,
@@ -25,10 +26,9 @@ from news_platform.rss.feed_alarms import (
 from news_platform.rss.ledger.newsroom_tables import FEED_POLLS
 from news_platform.rss.ledger.status import doubled_main_rows
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, REVISIONS
-from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.polling.poller import poll_feeds
-from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces
-from news_platform.rss.worker import work_articles
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.poller import poll_feeds
+from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform_tests.rss.newsroom_world import (

@@ -9,15 +9,14 @@ import sqlalchemy as sa
 
 from news_platform.articles.category import guess_category
 from news_platform.isolation.pool import Pool
-from news_platform.rss.feed_content import FeedContent
+from news_platform.rss.article_files import expire_pages, page_path, read_page
 from news_platform.rss.feed_settings import FeedSettings, settings_text
-from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.article_claims import claim_articles
+from news_platform.rss.feeds import FeedContent, FeedEntry
+from news_platform.rss.ledger.article_queue import claim_articles
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.tables import ARTICLES_INDEX
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.page_store import expire_pages, page_path, read_page
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.paywall_notices import without_meter_lines
 from news_platform_tests.fakes import response

@@ -5,11 +5,10 @@ import sqlalchemy as sa
 
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.isolation.pool import Pool
+from news_platform.rss.article_files import WorkPlaces, page_path
 from news_platform.rss.export import delta_since
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, REVISIONS
-from news_platform.rss.page_store import page_path
 from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
-from news_platform.rss.work_context import WorkPlaces
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.normalize import text_hash
 from news_platform_tests.rss.ledger_rows import change_article, change_articles, read_full_text

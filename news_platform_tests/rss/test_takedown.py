@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.dataset import Role
+from news_platform.datasets.feeds import ARTICLES
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
+from news_platform.rss.discovery import DiscoveryOptions, discover_feeds
 from news_platform.rss.export import LEDGER, export_days
 from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
 from news_platform.rss.ledger.tables import (
@@ -21,9 +21,9 @@ from news_platform.rss.ledger.tables import (
     RAW,
     ROBOTS,
 )
-from news_platform.rss.polling.poll_schedule import PollOptions
+from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.takedown import clean_ledger, find_in_ledger, ledger_aliases
-from news_platform.rss.work_context import WorkOptions
+from news_platform.rss.worker import WorkOptions
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.row_roles import role_of

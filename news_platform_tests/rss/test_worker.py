@@ -11,15 +11,15 @@ import sqlalchemy as sa
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
+from news_platform.rss.article_files import WorkPlaces
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.article_claims import claim_articles
+from news_platform.rss.ledger.article_queue import claim_articles
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.status import least_confident_articles
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.robots_gate import RobotsFile
-from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces, WorkReport
-from news_platform.rss.worker import work_articles
+from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response
@@ -408,11 +408,10 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(harness: WorkerHarn
     taken = claim_articles(harness.engine, "slow", limit=1, lease_seconds=600, now=NOW)
     harness.now = NOW + timedelta(seconds=601)
     assert harness.work({url: page("the bridge")}).stored == 1
-    from news_platform.rss.ledger.article_queue import fail_article, skip_article
+    from news_platform.rss.ledger.article_queue import close_article
 
     with write_transaction(harness.engine) as transaction:
-        assert not fail_article(transaction, taken[0], "late", retry_at=None, now=NOW)
-        assert not skip_article(transaction, taken[0], "late", now=NOW)
+        assert not close_article(transaction, taken[0], "error", "late", now=NOW)
     assert [row.status for row in rows(harness.engine)] == ["stored"]
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from news_platform.sample.chance import Chance
+from news_platform.sample.story import Chance
 
 
 def test_a_stream_gives_the_same_values_on_every_machine() -> None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import feedparser
 import pytest
 
-from news_platform.sample.feeds import SampleEntry, render_feed
 from news_platform.sample.outlets import OUTLETS, FeedHabit, Outlet
+from news_platform.sample.pages import SampleEntry, render_feed
 
 NOW = datetime(2025, 11, 3, 18, 0, tzinfo=UTC)
 AT = datetime(2025, 11, 3, 9, 30, tzinfo=UTC)

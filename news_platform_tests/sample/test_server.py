@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from news_platform.sample.newsroom import SampleArticle
-from news_platform.sample.responses import SiteResponse
+from news_platform.sample.outlets import SiteResponse
 from news_platform.sample.server import answer, serve_world
 
 HostMap = Mapping[str, tuple[str, int]]

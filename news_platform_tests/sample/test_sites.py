@@ -14,8 +14,7 @@ import pytest
 from lxml import etree
 
 from news_platform.sample.newsroom import WORLD_NOW, SampleArticle
-from news_platform.sample.outlets import OUTLETS, Outlet
-from news_platform.sample.responses import SiteResponse
+from news_platform.sample.outlets import OUTLETS, Outlet, SiteResponse
 from news_platform.sample.server import read_sites, site_files
 from news_platform.sample.sites import Site
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from news_platform.sample.institutions import institution_site, institutions, snapshot_files
-from news_platform.sample.package_data import render
+from news_platform.sample.outlets import render
+from news_platform.sample.sites import institution_site, institutions, snapshot_files
 
 
 def snapshot(name: str) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from datetime import date
 
 import pytest
 
-from news_platform.sample.chance import Chance
 from news_platform.sample.outlets import Voice
 from news_platform.sample.story import (
     LANGUAGES,
+    Chance,
     Plot,
     Story,
     expand,

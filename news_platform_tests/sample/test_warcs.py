@@ -4,7 +4,7 @@ import gzip
 from datetime import UTC, datetime
 
 from news_platform.sample.crawl import Capture, warc_bytes
-from news_platform.sample.responses import SiteResponse
+from news_platform.sample.outlets import SiteResponse
 
 AT = datetime(2025, 11, 1, 9, 12, 7, tzinfo=UTC)
 

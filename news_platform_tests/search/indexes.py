@@ -7,9 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from news_platform.datasets.corpus import CRAWL_ARTICLES, STATISTICS_COLUMNS
+from news_platform.datasets.corpus import CRAWL_ARTICLES, SEARCH_INDEX, STATISTICS_COLUMNS
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle
 from news_platform.search.months import MONTHS_DATASET, build_month, wanted_months

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.datasets.corpus import CRAWL_ARTICLES
-from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.datasets.corpus import CRAWL_ARTICLES, SEARCH_INDEX
 from news_platform.search.months import month_of, wanted_months
 from news_platform.search.pipeline import (
     build_day,

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.datasets.corpus import CRAWL_ARTICLES, SEARCH_INDEX
 from news_platform.datasets.dataset import Role
-from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import Conflict
 from news_platform.search.index_engine import IndexEngine, iter_hits
 from news_platform.search.months import build_month

@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import SampleResources
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.sharing import alone, shared_folder
 from news_platform_tests.servers.dagster_ui import PROJECT, prepare_home

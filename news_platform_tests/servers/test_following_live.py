@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_range
-from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.rows import day_input
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import (

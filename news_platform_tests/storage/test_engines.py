@@ -8,8 +8,8 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.dataset import Dataset, Role
+from news_platform.datasets.feeds import ARTICLES
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
 from news_platform.datasets.source_records import PAGE_SNAPSHOTS
 from news_platform.errors import StorageError

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.dataset import (
     ALL_BEFORE,
@@ -18,6 +17,7 @@ from news_platform.datasets.dataset import (
     parquet,
     window,
 )
+from news_platform.datasets.feeds import ARTICLES
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import delete_marker, write_marker
 from news_platform.storage.objects.store import ObjectStore

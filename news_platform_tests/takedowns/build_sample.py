@@ -4,8 +4,7 @@ import os
 import sys
 
 from news_platform.cli.demo import build_all
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
+from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import load_settings
 from news_platform.takedowns.build_filters import input_filter
 

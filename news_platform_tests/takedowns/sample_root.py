@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
-from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import SampleResources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.verify import VerificationReport

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from news_platform.ccnews.maintenance import accept_broken
 from news_platform.ccnews.pipeline import collect_day
-from news_platform.ccnews.source_notes import accept_broken
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG, run_assets
@@ -18,7 +18,7 @@ from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
-from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.rows import day_input
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.resources import Resources, build_options, collect_options
 from news_platform.storage.objects.store import ObjectStore

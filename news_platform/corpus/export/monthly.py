@@ -13,8 +13,7 @@ from news_platform.corpus.export.publish import (
     remove_month,
 )
 from news_platform.corpus.export.selection import ExportSelection
-from news_platform.datasets.corpus import DELTA_TABLES
-from news_platform.datasets.training_export import TRAINING_EXPORT
+from news_platform.datasets.corpus import DELTA_TABLES, TRAINING_EXPORT
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     delete_marker,

@@ -27,8 +27,7 @@ from news_platform.corpus.export.tokens import VOCABULARY
 from news_platform.corpus.feed_articles import feed_dataset
 from news_platform.corpus.pipeline import crawl_dataset
 from news_platform.corpus.sorted_rows import KeyOrder, iter_runs, merge_runs
-from news_platform.datasets.corpus import ALL_ARTICLES, SORT_COLUMNS
-from news_platform.datasets.training_export import TRAINING_EXPORT
+from news_platform.datasets.corpus import ALL_ARTICLES, SORT_COLUMNS, TRAINING_EXPORT
 from news_platform.errors import InputError
 from news_platform.storage.delta import DeltaFile
 from news_platform.storage.delta_files import arrow_schema

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from news_platform.corpus.export.card import is_ours
 from news_platform.corpus.export.pipeline import CARD, MANIFEST
-from news_platform.datasets.training_export import CURRENT, export_folder
+from news_platform.datasets.corpus import CURRENT, export_folder
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
 

@@ -26,16 +26,10 @@ from news_platform.domain_store.building.merge import (
     read_kept_ranges,
     write_segment,
 )
-from news_platform.domain_store.building.uploads import open_uploads, scratch_errors
-from news_platform.domain_store.commit import (
-    Current,
-    commit,
-    read_bucket_count,
-    read_current,
-    refresh_view,
-)
+from news_platform.domain_store.data_files import open_uploads, rewrite_run, scratch_errors
 from news_platform.domain_store.layout import (
     STORE_FILE,
+    BuildOptions,
     bucket_folders,
     current_path,
     manifest_path,
@@ -44,9 +38,15 @@ from news_platform.domain_store.layout import (
     records_path,
     view_path,
 )
-from news_platform.domain_store.manifest import Manifest, Segment
-from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.rewriting import rewrite_run
+from news_platform.domain_store.manifest import (
+    Current,
+    Manifest,
+    Segment,
+    commit,
+    read_bucket_count,
+    read_current,
+    refresh_view,
+)
 from news_platform.domain_store.staging.engine import touched_buckets
 from news_platform.domain_store.staging.stage import built_ranges
 from news_platform.storage.commit.markers import fingerprint

@@ -2,7 +2,7 @@
 
 Nothing is decoded, which is 4.3 times as fast as compressing again. Every source is sorted by
 domain and batch, so each is read once from front to back, with a buffer that the memory budget
-limits.
+limits. The byte ranges of all segments of a bucket then become its index.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,12 +13,11 @@ from typing import BinaryIO, cast
 
 import polars as pl
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_store import ENTRIES, RANGES, RECORDS
-from news_platform.domain_store.building.index import byte_ranges
-from news_platform.domain_store.building.uploads import Uploads
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, ENTRIES, RANGES, RECORDS
+from news_platform.domain_store.data_files import Uploads
 from news_platform.domain_store.fragments import RangeReader
 from news_platform.domain_store.layout import (
+    BuildOptions,
     data_path,
     entries_path,
     facts_path,
@@ -26,7 +25,6 @@ from news_platform.domain_store.layout import (
     staged_path,
 )
 from news_platform.domain_store.manifest import BatchEntry, DataFile, Manifest, Segment
-from news_platform.domain_store.options import BuildOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 
@@ -171,6 +169,15 @@ def read_all(
         return list(zip(segments, found, strict=True))
 
 
+def records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
+    """Return the number of records of each batch in a bucket."""
+    held: dict[str, int] = {}
+    for segment, part in read_all(read_entries, store, manifest.segments):
+        counted = part.group_by("batch").agg(pl.col("records").sum())
+        held |= {batch: n for batch, n in counted.iter_rows() if batch in segment.live}
+    return held
+
+
 def read_kept_ranges(
     store: ObjectStore, base: Manifest, kept: Sequence[Segment]
 ) -> list[pl.DataFrame]:
@@ -199,3 +206,96 @@ def iter_segment_sources(store: ObjectStore, segment: Segment) -> Iterator[Merge
         # A segment has one table of records; the first file carries it.
         rows = records if number == 0 else records.clear()
         yield MergeSource(file.path, file.size_bytes, part, rows)
+
+
+# A lookup reads one block of the index: 64 domains, or fewer when their lines are long. For 50,000
+# domains the sparse index then has 29 KB.
+BLOCK_DOMAINS = 64
+BLOCK_BYTES = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """The index as JSON lines, its sparse index, and the same byte ranges as a table."""
+
+    body: bytes
+    sparse: tuple[tuple[str, int], ...]
+    ranges: pl.DataFrame
+
+
+def byte_ranges(segment: Segment, entries: pl.DataFrame) -> pl.DataFrame:
+    """Return the byte ranges of a segment's live batches; adjacent ones of a domain are joined."""
+    added = pl.DataFrame(
+        [(name, batch.taken_at) for name, batch in segment.live.items()],
+        schema={"batch": pl.String, "timestamp": pl.Int64},
+        orient="row",
+    )
+    # Adjacent ranges of a domain are joined, because a lookup sends one request per range.
+    ordered = entries.join(added, on="batch").sort("domain", "file", "offset")
+    place = pl.struct("domain", "file")
+    gap = pl.col("offset") != (pl.col("offset") + pl.col("length")).shift()
+    starts = ((place != place.shift()) | gap).fill_null(True)
+    ranges = ordered.with_columns(range=starts.cum_sum()).group_by("range", maintain_order=True)
+    joined = ranges.agg(
+        pl.col("domain", "file", "offset").first(),
+        pl.col("length", "records").sum(),
+        pl.col("timestamp").max(),
+        pl.col("languages").explode().drop_nulls().unique().sort(),
+        pl.col("first_seen").min(),
+        pl.col("last_seen").max(),
+    )
+    return joined.with_columns(segment=pl.lit(segment.name)).select(*RANGES.schema)
+
+
+def build_index(
+    segments: Sequence[Segment],
+    ranges: Sequence[pl.DataFrame],
+    *,
+    bucket: int,
+    uri: Callable[[str], str],
+) -> IndexFile:
+    """Join the byte ranges of all segments into one line per domain, oldest segment first."""
+    places = pl.DataFrame(
+        [
+            (order, segment.name, number, uri(file.path))
+            for order, segment in enumerate(segments)
+            for number, file in enumerate(segment.files)
+        ],
+        schema={"order": pl.UInt32, "segment": pl.String, "file": pl.UInt32, "filepath": pl.String},
+        orient="row",
+    )
+    held = pl.concat([pl.DataFrame(schema=RANGES.schema), *ranges])
+    placed = held.join(places, on=["segment", "file"]).sort("domain", "order", "file", "offset")
+    rows = placed.group_by("domain", maintain_order=True).agg(
+        pl.lit(str(bucket)).alias("domain_hash_id"),
+        pl.col("records").sum().alias("count"),
+        pl.struct(
+            "filepath", "offset", "length", pl.col("records").alias("record_count"), "timestamp"
+        ).alias("files"),
+    )
+    lines = rows.select(pl.struct(pl.all()).struct.json_encode()).to_series()
+    body = "".join(f"{line}\n" for line in lines).encode()
+    sparse = _sparse(rows["domain"].to_list(), lines)
+    return IndexFile(body, sparse, placed.select(*RANGES.schema))
+
+
+def _sparse(domains: Sequence[str], lines: pl.Series) -> tuple[tuple[str, int], ...]:
+    blocks: list[tuple[str, int]] = []
+    offset, block_start, in_block = 0, 0, 0
+    for domain, size in zip(domains, lines.str.len_bytes(), strict=True):
+        # A block must start at a domain, so it may exceed BLOCK_BYTES by one line.
+        if not blocks or in_block == BLOCK_DOMAINS or offset - block_start >= BLOCK_BYTES:
+            blocks.append((domain, offset))
+            block_start, in_block = offset, 0
+        offset, in_block = offset + size + 1, in_block + 1
+    return tuple(blocks)
+
+
+def index_totals(ranges: pl.DataFrame) -> Mapping[str, int]:
+    """Return the totals that a manifest records about its index."""
+    return {
+        "domains": ranges["domain"].n_unique(),
+        "records": int(ranges["records"].sum()),
+        "bytes": int(ranges["length"].sum()),
+        "fragments": ranges.height,
+    }

@@ -8,13 +8,13 @@ from datetime import datetime
 import polars as pl
 
 from news_platform.datasets.domain_store import RANGES, RECORDS
-from news_platform.domain_store.building.index import IndexFile, build_index, byte_ranges
-from news_platform.domain_store.building.merge import read_all, read_entries
-from news_platform.domain_store.commit import (
-    check_bucket_count,
-    find_orphans,
-    read_bucket_count,
-    read_current,
+from news_platform.domain_store.building.merge import (
+    IndexFile,
+    build_index,
+    byte_ranges,
+    read_all,
+    read_entries,
+    records_by_batch,
 )
 from news_platform.domain_store.fragments import (
     Fragment,
@@ -30,7 +30,14 @@ from news_platform.domain_store.layout import (
     view_path,
 )
 from news_platform.domain_store.lookup import DomainStore, IndexEntry, parse_index_entry
-from news_platform.domain_store.manifest import Manifest, Segment
+from news_platform.domain_store.manifest import (
+    Manifest,
+    Segment,
+    check_bucket_count,
+    find_orphans,
+    read_bucket_count,
+    read_current,
+)
 from news_platform.domain_store.staging.stage import Staged, read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
@@ -194,15 +201,6 @@ def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[
                 yield f"bucket {bucket} does not have the staged version of batch {batch!r}"
             elif found != wrote:
                 yield f"bucket {bucket} has {found} records of batch {batch!r}, staged: {wrote}"
-
-
-def records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
-    """Return the number of records of each batch in a bucket."""
-    held: dict[str, int] = {}
-    for segment, part in read_all(read_entries, store, manifest.segments):
-        counted = part.group_by("batch").agg(pl.col("records").sum())
-        held |= {batch: n for batch, n in counted.iter_rows() if batch in segment.live}
-    return held
 
 
 def iter_read_problems(

@@ -15,10 +15,10 @@ from functools import partial
 import polars as pl
 
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.domain_store.commit import read_bucket_count
+from news_platform.domain_store.data_files import rewrite_run
 from news_platform.domain_store.layout import (
     STORE_FILE,
     bucket_of,
@@ -26,7 +26,7 @@ from news_platform.domain_store.layout import (
     staged_folder,
     staged_path,
 )
-from news_platform.domain_store.rewriting import rewrite_run
+from news_platform.domain_store.manifest import read_bucket_count
 from news_platform.domain_store.staging.stage import REVISIONS, Staged, read_staged
 from news_platform.errors import Conflict
 from news_platform.storage.commit.markers import Marker, change_report, read_inputs

@@ -16,18 +16,22 @@ from itertools import chain, groupby
 import polars as pl
 
 from news_platform.datasets import versions
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_buckets import ROOT as DATASET
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.domain_store import STAGED_ROOT as DATASET
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.domain_store.building.uploads import Uploads, open_uploads, scratch_errors
-from news_platform.domain_store.commit import claim_bucket_count, read_bucket_count
+from news_platform.domain_store.data_files import (
+    MemberWriter,
+    Uploads,
+    open_uploads,
+    scratch_errors,
+)
 from news_platform.domain_store.fragments import iter_warc_frames
-from news_platform.domain_store.gzip_members import MemberWriter
 from news_platform.domain_store.layout import (
     MANIFESTS,
     STORE_FILE,
+    BuildOptions,
     batch_scope,
     facts_path,
     is_in_scope,
@@ -37,13 +41,14 @@ from news_platform.domain_store.layout import (
     staged_path,
     validated_batch,
 )
-from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.staging.inputs import StagingInput, iter_rows
-from news_platform.domain_store.staging.sorted_runs import (
+from news_platform.domain_store.manifest import claim_bucket_count, read_bucket_count
+from news_platform.domain_store.staging.rows import (
     FACT_NAMES,
     DomainRun,
     SortedRuns,
+    StagingInput,
     encode_lines,
+    iter_rows,
 )
 from news_platform.errors import StorageError
 from news_platform.storage.commit.markers import (

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.datasets.articles import ARTICLES
+from news_platform.datasets.feeds import ARTICLES
 from news_platform.rss.ledger.tables import FEEDS, LINKS, RAW
 from news_platform.rss.text_query import TextQuery
 from news_platform.storage.sql.engine import read_transaction

@@ -1,19 +1,17 @@
-"""Record in the ledger what became of the articles that a worker has claimed.
+"""Lease pending articles to workers, close their claims, and keep every state that they had.
 
-An article is stored, a duplicate, skipped, deferred, or failed. Each result is written in one
-ledger transaction, and only while the worker's claim still holds the row.
+Each claim has a fencing number: what a worker found is written only while its claim holds the row.
+The table of articles has the present state alone; each change is appended to `article_states` in
+the transaction that makes it. The newest changes of an article are kept, and end with it.
 """
 
-import difflib
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.article_claims import ArticleClaim, held_by
-from news_platform.rss.ledger.article_states import note_states, trim_states
-from news_platform.rss.ledger.entries import with_text
 from news_platform.rss.ledger.newsroom_tables import (
     ALERT_MATCHES,
     ANALYSES,
@@ -22,157 +20,177 @@ from news_platform.rss.ledger.newsroom_tables import (
 )
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.sql.leases import (
+    LeaseTable,
+    LeaseTerm,
+    claim_rows,
+    is_expired,
+    is_held,
+    renew,
+)
 
-StoreResult = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]
-
-# A closed row belongs to no worker.
-_UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None, "deferred_since": None}
+_LEASES = LeaseTable(
+    key=RAW.c.row_id,
+    time=RAW.c.lock_at,
+    stores="start",
+    owner=RAW.c.lock_owner,
+    attempt=RAW.c.attempt,
+    state=RAW.c.status,
+    held_state="processing",
+)
+_CLAIM_COLUMNS = (
+    RAW.c.row_id,
+    RAW.c.attempt,
+    RAW.c.lock_owner,
+    RAW.c.article_url,
+    RAW.c.article_url_canon,
+    RAW.c.url_hash,
+    RAW.c.feed_url,
+    RAW.c.retries,
+    RAW.c.text_hash,
+    RAW.c.text_source,
+    RAW.c.deferred_since,
+)
+# Of one source; the newest of a long feed must not keep all other sites waiting.
+_SHARE_PER_CLAIM = 0.2
+# A page that fails for weeks is claimed and closed again and again.
+MOST_STATES = 40
 # An article that is claimed so often has many states; the oldest end now and then.
 _TRIMMED_EVERY = 8
+_LONGEST_REASON = 300
+# A closed row belongs to no worker.
+UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None, "deferred_since": None}
 
 
-def store_article(
-    transaction: LedgerTransaction,
-    claim: ArticleClaim,
-    columns: Mapping[str, Any],
-    *,
-    link_hashes: Sequence[str],
-    now: datetime,
-) -> StoreResult:
-    """Store the article, or mark its row as a duplicate of the row that was there first.
+OpenStatus = Literal["pending", "skipped", "error"]
+"""The statuses of an article that has no text yet."""
 
-    `columns` are the columns of Raw that the page fills, `link_hashes` the URL hashes of the pages
-    it links to.
+
+@dataclass(frozen=True, slots=True)
+class ArticleClaim:
+    """One article that a worker has leased; `text_hash` is '' until it was stored once."""
+
+    row_id: int
+    attempt: int
+    owner: str
+    url: str
+    url_canon: str
+    url_hash: str
+    feed_url: str
+    retries: int
+    text_hash: str
+    text_source: str = ""
+    deferred_since: datetime | None = None
+
+
+def claim_articles(
+    engine: sa.Engine, owner: str, *, limit: int, lease_seconds: int, now: datetime
+) -> list[ArticleClaim]:
+    """Lease up to `limit` articles that are pending and due, or whose lease has expired.
+
+    Of each source the newest come first, and no source gets more than its share while others wait.
     """
-    # Locked until the commit, so that no other worker can claim the row in between.
-    row = transaction.connection.execute(
-        sa.select(RAW).where(held_by(claim)).with_for_update()
-    ).one_or_none()
-    if row is None:
-        return "lost"
-    # Checked by the final URL: the page may have redirected to an article that is known.
-    main = _row_of_url(transaction, columns["url_hash"])
-    if main is not None and main != claim.row_id:
-        _mark_duplicate(transaction, row, main=main, reason="url", now=now)
-        return "duplicate_url"
-    twin = _row_of_text(transaction, columns["text_hash"], other_than=claim.row_id)
-    if twin is not None and (twin.found_at, twin.row_id) < (row.found_at, row.row_id):
-        _mark_duplicate(transaction, row, main=twin.row_id, reason="text", now=now)
-        return "duplicate_text"
-    if twin is not None:
-        # The other one was found later and only finished first.
-        _mark_duplicate(transaction, twin, main=row.row_id, reason="text", now=now)
-        _write_links(transaction, twin.row_id, ())
-        row = transaction.connection.execute(sa.select(RAW).where(held_by(claim))).one()
-    result = _add_revision(transaction, row, columns, now=now) if row.text_hash else "stored"
-    _write_article(transaction, row, columns, now=now)
-    _write_index(transaction, row, columns, revised=result == "revised", now=now)
-    _write_links(transaction, claim.row_id, link_hashes)
-    # Of the two, one was counted as stored already, and the other is the duplicate.
-    return "duplicate_text" if twin is not None else result
+    is_due = _is_due(lease_seconds=lease_seconds, now=now)
+    due = sa.select(RAW.c.row_id).where(is_due)
+    newest = due.order_by(RAW.c.row_id.desc()).limit(limit)
+    term = LeaseTerm(now, lease_seconds, owner)
+    with engine.begin() as connection:
+        rows = []
+        for picked in (newest.where(RAW.c.row_id.in_(_fair_share(is_due, limit))), newest):
+            rows = claim_rows(connection, _LEASES, picked, term=term, returning=_CLAIM_COLUMNS)
+            # None, although some are due: other workers hold all that this one saw.
+            if rows:
+                break
+        claims = [ArticleClaim(*row) for row in rows]
+        ids = [claim.row_id for claim in claims]
+        note_states(connection, ids, "processing", now=now, reason=f"claimed by {owner}")
+    # UPDATE … RETURNING gives rows in no defined order; the newest articles come first.
+    return sorted(claims, key=lambda claim: claim.row_id, reverse=True)
 
 
-def rewrite_article(
-    transaction: LedgerTransaction,
-    row_id: int,
-    columns: Mapping[str, Any],
-    *,
-    link_hashes: Sequence[str],
-    now: datetime,
-) -> Literal["rewritten", "unchanged", "duplicate_text", "gone"]:
-    """Replace what was extracted from a stored article; this is not a revision of its publisher.
-
-    "gone" means that the article is being worked on, or is a duplicate by now.
-    """
-    chosen = sa.select(RAW).where(RAW.c.row_id == row_id, RAW.c.status == "stored")
-    row = transaction.connection.execute(chosen.with_for_update()).one_or_none()
-    if row is None:
-        return "gone"
-    twin = _row_of_text(transaction, columns["text_hash"], other_than=row_id)
-    if twin is not None:
-        _mark_duplicate(transaction, row, main=twin.row_id, reason="text", now=now)
-        _write_links(transaction, row_id, ())
-        return "duplicate_text"
-    facts = {
-        **columns,
-        "published_at": columns["published_at"] or row.published_at,
-        "title": columns["title"] or row.title,
-    }
-    differs = any(getattr(row, name) != value for name, value in facts.items())
-    facts |= {"reextracted_at": now}
-    if differs:
-        facts |= {"changed_seq": transaction.seq}
-    transaction.connection.execute(sa.update(RAW).where(RAW.c.row_id == row_id).values(facts))
-    if not differs:
-        return "unchanged"
-    _write_index(transaction, row, columns, revised=False, now=now)
-    _write_links(transaction, row_id, link_hashes)
-    return "rewritten"
+def _fair_share(is_due: sa.ColumnElement[bool], limit: int) -> sa.Select[tuple[int]]:
+    """Return the row_ids of the next articles of all sources in turns, in rounds of a share."""
+    place = sa.func.row_number().over(partition_by=RAW.c.source, order_by=RAW.c.row_id.desc())
+    share = max(int(limit * _SHARE_PER_CLAIM), 1)
+    ranked = sa.select(RAW.c.row_id, ((place - 1) // share).label("turn")).where(is_due).subquery()
+    order = (ranked.c.turn, ranked.c.row_id.desc())
+    return sa.select(ranked.c.row_id).order_by(*order).limit(limit)
 
 
-def fail_article(
-    transaction: LedgerTransaction,
-    claim: ArticleClaim,
-    reason: str,
-    *,
-    retry_at: datetime | None,
-    now: datetime,
-    facts: Mapping[str, Any] | None = None,
-) -> bool:
-    """Record a failure: the article is tried again at `retry_at`, or never when that is None.
+def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> bool:
+    """Return whether any article can be claimed now."""
+    is_due = _is_due(lease_seconds=lease_seconds, now=now)
+    chosen = sa.select(RAW.c.row_id).where(is_due).limit(1)
+    with read_transaction(engine) as connection:
+        return connection.execute(chosen).first() is not None
 
-    An article that was stored before stays stored. Return False if the claim was lost.
-    """
-    # `text_hash` is set: the article was stored and only its second fetch failed.
-    given_up = "stored" if claim.text_hash else "error"
-    return _close(
-        transaction,
-        claim,
-        now,
-        **(facts or {}),
-        status=given_up if retry_at is None else "pending",
-        next_try_at=retry_at,
-        retries=claim.retries + 1,
-        error_msg=reason,
-        processed_at=now,
+
+def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: datetime) -> None:
+    """Restart the leases of these claims; a claim that another worker took over is not renewed."""
+    with engine.begin() as connection:
+        for claim in claims:
+            # The table stores the start of a lease, so the length does not matter here.
+            renew(connection, _LEASES, held_by(claim), term=LeaseTerm(now, 0))
+
+
+def held_by(claim: ArticleClaim) -> sa.ColumnElement[bool]:
+    """Return the condition under which the claim still holds its row."""
+    return is_held(_LEASES, claim.row_id, attempt=claim.attempt, owner=claim.owner)
+
+
+def _is_due(*, lease_seconds: int, now: datetime) -> sa.ColumnElement[bool]:
+    return sa.or_(
+        sa.and_(
+            RAW.c.status == "pending",
+            sa.or_(RAW.c.next_try_at.is_(None), RAW.c.next_try_at <= now),
+        ),
+        is_expired(_LEASES, now=now, seconds=lease_seconds),
     )
 
 
-def skip_article(
+def note_states(
+    connection: sa.Connection,
+    row_ids: Iterable[int],
+    status: str,
+    *,
+    now: datetime,
+    reason: str = "",
+) -> None:
+    """Record that some articles have a new state from `now` on."""
+    rows: list[Mapping[str, Any]] = [
+        {"row_id": row_id, "status": status, "at": now, "reason": reason[:_LONGEST_REASON]}
+        for row_id in row_ids
+    ]
+    if rows:
+        connection.execute(sa.insert(ARTICLE_STATES), rows)
+
+
+def close_article(
     transaction: LedgerTransaction,
     claim: ArticleClaim,
+    status: OpenStatus,
     reason: str,
     *,
     now: datetime,
-    facts: Mapping[str, Any] | None = None,
+    **columns: Any,
 ) -> bool:
-    """Record that policy forbids the article; return False if the claim was lost.
+    """End a claim that gave no text; return False if another worker has taken the article over.
 
-    `facts` are further columns, such as the rule that decided.
+    An article that was stored before, and whose second fetch failed, stays stored. `columns` are
+    further columns, such as when to try again.
     """
-    status = "stored" if claim.text_hash else "skipped"
-    values = {**(facts or {}), "status": status, "error_msg": reason, "processed_at": now}
-    return _close(transaction, claim, now, **values)
-
-
-def defer_article(
-    transaction: LedgerTransaction,
-    claim: ArticleClaim,
-    reason: str,
-    *,
-    retry_at: datetime,
-    now: datetime,
-) -> bool:
-    """Return the article to the queue without counting a retry; False if the claim was lost."""
-    return _close(
-        transaction,
-        claim,
-        now,
-        status="pending",
-        next_try_at=retry_at,
-        error_msg=reason,
-        deferred_since=claim.deferred_since or now,
+    new = "stored" if claim.text_hash and status != "pending" else status
+    values = {**UNLOCKED, "status": new, "error_msg": reason, "changed_seq": transaction.seq}
+    closed = transaction.connection.execute(
+        sa.update(RAW).where(held_by(claim)).values({**values, **columns}).returning(RAW.c.row_id)
     )
+    if closed.one_or_none() is None:
+        return False
+    note_states(transaction.connection, [claim.row_id], new, now=now, reason=reason)
+    if claim.attempt % _TRIMMED_EVERY == 0:
+        _trim_states(transaction.connection, claim.row_id)
+    return True
 
 
 def forget_article(transaction: LedgerTransaction, claim: ArticleClaim) -> bool:
@@ -199,191 +217,20 @@ def delete_articles(transaction: LedgerTransaction, row_ids: Sequence[int]) -> N
         transaction.connection.execute(sa.delete(table).where(column.in_(row_ids)))
 
 
-def retry_time(now: datetime, *, retries: int, retry_seconds: int) -> datetime:
-    """Return when to try again: the wait doubles with each failure, up to one day."""
-    return now + timedelta(seconds=min(retry_seconds * 2**retries, 86_400))
-
-
-def text_delta(old: str, new: str) -> str:
-    """Return the removed and added lines as a unified diff without context."""
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    # The first two lines of a unified diff are file names.
-    return "\n".join(list(lines)[2:])
-
-
-def _close(
-    transaction: LedgerTransaction, claim: ArticleClaim, now: datetime, /, **values: Any
-) -> bool:
-    connection = transaction.connection
-    closed = connection.execute(
-        sa.update(RAW)
-        .where(held_by(claim))
-        .values({**_UNLOCKED, "changed_seq": transaction.seq, **values})
-        .returning(RAW.c.row_id)
-    )
-    if closed.one_or_none() is None:
-        return False
-    status, reason = values["status"], values["error_msg"]
-    note_states(connection, [claim.row_id], status, now=now, reason=reason)
-    if claim.attempt % _TRIMMED_EVERY == 0:
-        trim_states(connection, claim.row_id)
-    return True
-
-
-def _row_of_url(transaction: LedgerTransaction, url_hash: str) -> int | None:
-    """Return the row_id that ArticlesIndex holds for a URL, or None."""
-    chosen = sa.select(ARTICLES_INDEX.c.row_id_raw).where(ARTICLES_INDEX.c.url_hash == url_hash)
-    return transaction.connection.execute(chosen).scalar_one_or_none()
-
-
-def _row_of_text(
-    transaction: LedgerTransaction, text_hash: str, *, other_than: int
-) -> sa.Row[Any] | None:
-    chosen = sa.select(RAW).where(
-        RAW.c.text_hash == text_hash, RAW.c.status == "stored", RAW.c.row_id != other_than
-    )
-    return transaction.connection.execute(chosen.limit(1)).one_or_none()
-
-
-def _mark_duplicate(
-    transaction: LedgerTransaction, row: sa.Row[Any], *, main: int, reason: str, now: datetime
-) -> None:
-    """Close the row as a duplicate and add its URLs and feeds to the main row."""
-    transaction.connection.execute(
-        sa.update(RAW)
-        .where(RAW.c.row_id == row.row_id)
-        .values(
-            **_UNLOCKED,
-            status="duplicate",
-            error_msg="",
-            processed_at=now,
-            changed_seq=transaction.seq,
-        )
-    )
-    transaction.connection.execute(
-        sa.update(ARTICLES_INDEX)
-        .where(ARTICLES_INDEX.c.row_id_raw == row.row_id)
-        .values(row_id_raw=main, is_duplicate=True, reason=reason, changed_seq=transaction.seq)
-    )
-    why = f"same {reason} as row {main}"
-    note_states(transaction.connection, [row.row_id], "duplicate", now=now, reason=why)
-    # The row may have aliases of its own, from an earlier duplicate or redirect.
-    aliases = (*row.aliases, row.article_url_canon)
-    _add_to_main(transaction, main, aliases=aliases, sources=row.sources_list)
-
-
-def _add_to_main(
-    transaction: LedgerTransaction, main: int, *, aliases: Sequence[str], sources: Sequence[str]
-) -> None:
-    old = transaction.connection.execute(
-        sa.select(RAW.c.aliases, RAW.c.sources_list).where(RAW.c.row_id == main)
-    ).one()
-    transaction.connection.execute(
-        sa.update(RAW)
-        .where(RAW.c.row_id == main)
-        .values(
-            aliases=tuple(dict.fromkeys((*old.aliases, *aliases))),
-            sources_list=tuple(dict.fromkeys((*old.sources_list, *sources))),
-            changed_seq=transaction.seq,
+def _trim_states(connection: sa.Connection, row_id: int) -> None:
+    """Delete the oldest states of an article above the limit."""
+    newest = sa.select(ARTICLE_STATES.c.id).where(ARTICLE_STATES.c.row_id == row_id)
+    first_kept = (
+        newest.order_by(ARTICLE_STATES.c.id.desc()).offset(MOST_STATES - 1).limit(1)
+    ).scalar_subquery()
+    connection.execute(
+        sa.delete(ARTICLE_STATES).where(
+            ARTICLE_STATES.c.row_id == row_id, ARTICLE_STATES.c.id < first_kept
         )
     )
 
 
-def _add_revision(
-    transaction: LedgerTransaction, row: sa.Row[Any], columns: Mapping[str, Any], *, now: datetime
-) -> StoreResult:
-    """Record what changed between the stored text and the new one."""
-    if row.text_hash == columns["text_hash"]:
-        return "unchanged"
-    count = sa.select(sa.func.count()).where(REVISIONS.c.row_id == row.row_id)
-    transaction.connection.execute(
-        sa.insert(REVISIONS).values(
-            row_id=row.row_id,
-            rev_n=transaction.connection.execute(count).scalar_one() + 1,
-            revised_at=now,
-            old_text_hash=row.text_hash,
-            new_text_hash=columns["text_hash"],
-            delta=text_delta(row.clean_text, columns["clean_text"]),
-        )
-    )
-    return "revised"
-
-
-def _write_article(
-    transaction: LedgerTransaction, row: sa.Row[Any], columns: Mapping[str, Any], *, now: datetime
-) -> None:
-    moved = columns["url_hash"] != row.url_hash
-    aliases = with_text(row.aliases, row.article_url_canon) if moved else row.aliases
-    values = {
-        **columns,
-        **_UNLOCKED,
-        "status": "stored",
-        # The date and title of the page come first, those of the feed second.
-        "published_at": columns["published_at"] or row.published_at,
-        "title": columns["title"] or row.title,
-        "full_text_expired_at": None,
-        "aliases": aliases,
-        "processed_at": now,
-        # A revision stays in the daily file of the day when the article was first stored.
-        "stored_at": row.stored_at or now,
-        "next_try_at": None,
-        "error_msg": "",
-        "changed_seq": transaction.seq,
-    }
-    transaction.connection.execute(sa.update(RAW).where(RAW.c.row_id == row.row_id).values(values))
-    note_states(transaction.connection, [row.row_id], "stored", now=now)
-
-
-def _write_index(
-    transaction: LedgerTransaction,
-    row: sa.Row[Any],
-    columns: Mapping[str, Any],
-    *,
-    revised: bool,
-    now: datetime,
-) -> None:
-    facts: dict[str, Any] = {
-        "text_hash": columns["text_hash"],
-        "language": columns["language"],
-        "category_guess": columns["category_guess"],
-        "changed_seq": transaction.seq,
-    }
-    index = ARTICLES_INDEX.c
-    if columns["url_hash"] != row.url_hash:
-        _index_final_url(transaction, row, columns, now=now)
-    transaction.connection.execute(
-        sa.update(ARTICLES_INDEX)
-        .where(index.url_hash == columns["url_hash"])
-        .values(is_duplicate=False, reason="", rev_n=index.rev_n + int(revised), **facts)
-    )
-
-
-def _index_final_url(
-    transaction: LedgerTransaction, row: sa.Row[Any], columns: Mapping[str, Any], *, now: datetime
-) -> None:
-    """Mark the URL of the feed as a redirect and add the final URL to ArticlesIndex."""
-    old = ARTICLES_INDEX.c.url_hash == row.url_hash
-    transaction.connection.execute(
-        sa.update(ARTICLES_INDEX)
-        .where(old)
-        .values(is_duplicate=True, reason="redirect", changed_seq=transaction.seq)
-    )
-    if _row_of_url(transaction, columns["url_hash"]) is None:
-        transaction.connection.execute(
-            sa.insert(ARTICLES_INDEX).values(
-                url_hash=columns["url_hash"],
-                article_url_canon=columns["article_url_canon"],
-                row_id_raw=row.row_id,
-                first_seen=now,
-                last_seen=now,
-                changed_seq=transaction.seq,
-            )
-        )
-
-
-def _write_links(transaction: LedgerTransaction, row_id: int, hashes: Sequence[str]) -> None:
-    # A revision may link to other pages than the text before it.
-    transaction.connection.execute(sa.delete(LINKS).where(LINKS.c.row_id == row_id))
-    rows = [{"target_url_hash": key, "row_id": row_id} for key in dict.fromkeys(hashes)]
-    if rows:
-        transaction.connection.execute(sa.insert(LINKS), rows)
+def read_states(connection: sa.Connection, row_id: int) -> list[sa.Row[Any]]:
+    """Return the states of an article, oldest first."""
+    chosen = sa.select(ARTICLE_STATES).where(ARTICLE_STATES.c.row_id == row_id)
+    return list(connection.execute(chosen.order_by(ARTICLE_STATES.c.id)))

@@ -14,10 +14,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry, with_link_key
-from news_platform.rss.ledger import feed_items
-from news_platform.rss.ledger.article_states import note_states
+from news_platform.rss.ledger.article_queue import note_states
+from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
-from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.storage.chunks import chunked
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.urls import registrable_domain, url_host
@@ -52,6 +52,28 @@ class AddedEntries:
     taken_down: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SaidBefore:
+    """What a feed said about an article when it was last followed."""
+
+    item_hash: str
+    newest_date: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedItem:
+    """What a feed carries of an article, for what its page does not state."""
+
+    title: str = ""
+    published_at: datetime | None = None
+    authors: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    summary: str = ""
+    content: str = ""
+    image_url: str = ""
+    is_paywalled: bool = False
+
+
 def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
     """Return the entries that link to a web page, one per URL, newest first."""
     found: dict[str, FeedEntry] = {}
@@ -60,15 +82,6 @@ def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
             found.setdefault(entry.link_hash, entry)
     # The sort is stable: entries without a date keep their order, after the dated ones.
     return dict(sorted(found.items(), key=lambda item: _age(item[1])))
-
-
-def without_taken_down(
-    entries: Mapping[str, FeedEntry], takedowns: Takedowns
-) -> Mapping[str, FeedEntry]:
-    """Return the entries, by URL hash, that may be collected."""
-    if not takedowns:
-        return entries
-    return {key: entry for key, entry in entries.items() if not takedowns.covers_url(entry.link)}
 
 
 def add_entries(
@@ -86,13 +99,14 @@ def add_entries(
     down are left out.
     """
     given = len(entries)
-    entries = without_taken_down(entries, takedowns)
+    if takedowns:
+        entries = {k: one for k, one in entries.items() if not takedowns.covers_url(one.link)}
     # ArticlesIndex also holds the aliases of an article, which Raw has in one row.
     known = _known_rows(transaction.connection, list(entries))
     # Several URLs may belong to one row; the first, which is the newest, wins.
     seen = {known[key]: entries[key] for key in reversed(list(entries)) if key in known}
-    said = feed_items.read_items(transaction.connection, feed_url, list(seen))
-    had_items = said or feed_items.has_items(transaction.connection, feed_url)
+    said = read_items(transaction.connection, feed_url, list(seen))
+    had_items = said or has_items(transaction.connection, feed_url)
     new = [key for key in entries if key not in known]
     pending, skipped = new[:max_new], new[max_new:]
     _insert(transaction, feed_url, {key: entries[key] for key in pending}, now=now)
@@ -107,11 +121,6 @@ def add_entries(
         turned_over=bool(new and had_items and not said),
         taken_down=given - len(entries),
     )
-
-
-def with_text(values: Sequence[str], added: str) -> tuple[str, ...]:
-    """Return the list with one more text, unless it is empty or already in the list."""
-    return tuple(values) if added in values or not added else (*values, added)
 
 
 def _age(entry: FeedEntry) -> float:
@@ -161,7 +170,7 @@ def _insert(
         ],
     )
     items = {ids[key]: entry for key, entry in added.items()}
-    feed_items.insert_items(transaction.connection, feed_url, items, now=now)
+    insert_items(transaction.connection, feed_url, items, now=now)
 
 
 def _inserted_rows(transaction: LedgerTransaction, hashes: Sequence[str]) -> dict[str, int]:
@@ -217,7 +226,7 @@ class _Sighting:
         self,
         known: Mapping[str, int],
         seen: Mapping[int, FeedEntry],
-        said: Mapping[int, feed_items.SaidBefore],
+        said: Mapping[int, SaidBefore],
     ) -> None:
         """Set when the entries were last seen, and write what is new about them."""
         changed = {}
@@ -230,7 +239,7 @@ class _Sighting:
                     self._update(row.row_id, facts)
                 if before is None or self._is_accepted(row, entry, before):
                     changed[row.row_id] = entry
-        feed_items.replace_items(self.transaction.connection, self.feed_url, changed, now=self.now)
+        replace_items(self.transaction.connection, self.feed_url, changed, now=self.now)
 
     def _mark_seen(self, part: Sequence[str], known: Mapping[str, int]) -> list[sa.Row[Any]]:
         """Note the sighting; it has a number of its own because it changes no content."""
@@ -260,7 +269,7 @@ class _Sighting:
             )
 
     def _new_facts(
-        self, row: sa.Row[Any], entry: FeedEntry, before: "feed_items.SaidBefore | None"
+        self, row: sa.Row[Any], entry: FeedEntry, before: SaidBefore | None
     ) -> dict[str, Any]:
         """Return the columns of a known row that a further entry fills or changes."""
         facts: dict[str, Any] = {}
@@ -269,7 +278,7 @@ class _Sighting:
         if row.published_at is None and entry.published_at is not None:
             facts["published_at"] = entry.published_at
         if self.feed_url not in row.sources_list:
-            facts["sources_list"] = with_text(row.sources_list, self.feed_url)
+            facts["sources_list"] = (*row.sources_list, self.feed_url)
         if row.status == "skipped" and row.error_msg == LIMIT:
             facts |= self._take_if_room()
         elif self._is_update(row, entry, before):
@@ -285,9 +294,7 @@ class _Sighting:
         self.taken += 1
         return {"status": "pending", "error_msg": ""}
 
-    def _is_update(
-        self, row: sa.Row[Any], entry: FeedEntry, before: "feed_items.SaidBefore | None"
-    ) -> bool:
+    def _is_update(self, row: sa.Row[Any], entry: FeedEntry, before: SaidBefore | None) -> bool:
         """Return whether the publisher changed an article that was worked on."""
         if row.status not in ("stored", "error"):
             return False
@@ -295,9 +302,7 @@ class _Sighting:
             return _is_later(entry.updated_at, row.fetched_at) and row.status == "stored"
         return self._is_accepted(row, entry, before)
 
-    def _is_accepted(
-        self, row: sa.Row[Any], entry: FeedEntry, before: "feed_items.SaidBefore"
-    ) -> bool:
+    def _is_accepted(self, row: sa.Row[Any], entry: FeedEntry, before: SaidBefore) -> bool:
         """Return whether the entry differs from what the feed said, and this is to be followed.
 
         A new date alone is followed ever more rarely: some feeds date all entries anew at every
@@ -314,3 +319,113 @@ class _Sighting:
 
 def _is_later(moment: datetime | None, than: datetime | None) -> bool:
     return moment is not None and than is not None and moment > than
+
+
+def read_items(
+    connection: sa.Connection, feed_url: str, row_ids: Sequence[int]
+) -> dict[int, SaidBefore]:
+    """Return what this feed said about these articles, by row_id; others are left out."""
+    items = FEED_ITEMS.c
+    said: dict[int, SaidBefore] = {}
+    for part in chunked(row_ids):
+        chosen = sa.select(
+            items.row_id, items.item_hash, items.published_at, items.updated_at
+        ).where(items.row_id.in_(part), items.feed_url == feed_url)
+        for row_id, item_hash, published_at, updated_at in connection.execute(chosen):
+            dates = [date for date in (published_at, updated_at) if date is not None]
+            said[row_id] = SaidBefore(item_hash, max(dates, default=None))
+    return said
+
+
+def has_items(connection: sa.Connection, feed_url: str) -> bool:
+    """Return whether this feed has listed an article before."""
+    is_same = sa.and_(FEED_ITEMS.c.row_id == RAW.c.row_id, FEED_ITEMS.c.feed_url == RAW.c.feed_url)
+    chosen = sa.select(RAW.c.row_id).join(FEED_ITEMS, is_same).where(RAW.c.feed_url == feed_url)
+    if connection.execute(chosen.limit(1)).first() is not None:
+        return True
+    # The articles of a feed that has moved name its old URL, but its polls have moved with it.
+    polls = FEED_POLLS.c
+    had_items = (polls.feed_url == feed_url, polls["items"] > polls.items_without_link)
+    return connection.execute(sa.select(polls.id).where(*had_items).limit(1)).first() is not None
+
+
+def read_item(connection: sa.Connection, row_id: int, *, prefer: str) -> FeedItem:
+    """Return what the feeds say about an article: the longest text, first of the feed `prefer`."""
+    columns = [FEED_ITEMS.c[name] for name in FeedItem.__slots__]
+    chosen = sa.select(FEED_ITEMS.c.feed_url, *columns).where(FEED_ITEMS.c.row_id == row_id)
+    found = [(row[0], FeedItem(*row[1:])) for row in connection.execute(chosen)]
+    if not found:
+        return FeedItem()
+    return max(found, key=lambda pair: (len(pair[1].content), pair[0] == prefer, pair[0]))[1]
+
+
+def insert_items(
+    connection: sa.Connection, feed_url: str, entries: Mapping[int, FeedEntry], *, now: datetime
+) -> None:
+    """Add what a feed says about articles that it did not list before."""
+    if entries:
+        rows = [_item_row(row_id, feed_url, entry, now=now) for row_id, entry in entries.items()]
+        connection.execute(sa.insert(FEED_ITEMS), rows)
+
+
+def replace_items(
+    connection: sa.Connection, feed_url: str, entries: Mapping[int, FeedEntry], *, now: datetime
+) -> None:
+    """Write what a feed says now about these articles."""
+    for part in chunked(entries):
+        items = FEED_ITEMS.c
+        connection.execute(
+            sa.delete(FEED_ITEMS).where(items.row_id.in_(part), items.feed_url == feed_url)
+        )
+    insert_items(connection, feed_url, entries, now=now)
+
+
+def _item_row(row_id: int, feed_url: str, entry: FeedEntry, *, now: datetime) -> dict[str, Any]:
+    content = entry.content
+    return {
+        "row_id": row_id,
+        "feed_url": feed_url,
+        "item_id": entry.id,
+        "title": entry.title,
+        "published_at": entry.published_at,
+        "updated_at": entry.updated_at,
+        "authors": content.authors,
+        "tags": content.tags,
+        "summary": entry.summary,
+        "content": content.text,
+        "image_url": content.image_url,
+        "enclosures": content.enclosures,
+        "comments_url": content.comments_url,
+        "is_paywalled": content.is_metered,
+        "item_hash": entry.item_hash,
+        "changed_at": now,
+    }
+
+
+def add_sitemap_entries(
+    engine: sa.Engine,
+    listed: Iterable[tuple[str, FeedEntry]],
+    *,
+    now: datetime,
+    takedowns: Takedowns = NO_TAKEDOWNS,
+) -> AddedEntries:
+    """Add pages of news sitemaps as if a feed had listed them; return what was new and known.
+
+    Each page comes with the URL of its sitemap, and has `sitemap:` and that URL in place of a feed
+    URL. Each sitemap is one transaction. Pages that are taken down are left out.
+    """
+    sitemaps: dict[str, list[FeedEntry]] = {}
+    for sitemap_url, entry in listed:
+        sitemaps.setdefault(f"sitemap:{sitemap_url}", []).append(entry)
+    new = known = 0
+    for feed_url, entries in sitemaps.items():
+        keyed = entries_by_url_hash(entries)
+        with write_transaction(engine) as transaction:
+            added = add_entries(
+                transaction, feed_url, keyed, max_new=len(keyed), now=now, takedowns=takedowns
+            )
+        new, known = new + added.new, known + added.known
+    with write_transaction(engine) as transaction:
+        metrics = {"new_articles": new, "known_articles": known}
+        note_metrics(transaction, "sitemaps", metrics, now=now)
+    return AddedEntries(new, known)

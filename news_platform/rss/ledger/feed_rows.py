@@ -12,19 +12,18 @@ import sqlalchemy as sa
 
 from news_platform.errors import InputError
 from news_platform.rss.feed_settings import FeedSettings, parse_settings
-from news_platform.rss.ledger.feed_items import move_items
-from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_POLLS
-from news_platform.rss.ledger.tables import FEEDS
+from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
+from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import LeaseTable, LeaseTerm, claim_rows, is_expired
-from news_platform.web.urls import canonical_url
+from news_platform.web.urls import canonical_url, registrable_domain
 
 FeedStatus = Literal["active", "dead", "gone", "rejected", "unreachable", "paused", "retired"]
 # Statuses that are polled; the others were not accepted, or were paused or retired by a person.
 POLLED = ("active", "dead")
 # Discovery did not accept these; it looks at them again after a while.
-_NOT_ACCEPTED = ("rejected", "unreachable")
+NOT_ACCEPTED = ("rejected", "unreachable")
 # Statuses that only a person sets and ends.
 BY_PERSON = ("paused", "retired")
 # The URL is a key, and PostgreSQL's indexes hold keys of up to 2,700 bytes.
@@ -205,7 +204,7 @@ def known_feeds(engine: sa.Engine, *, now: datetime) -> set[str]:
     """Return the feeds that discovery skips: all but those that are to be checked again."""
     with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS.c.feed_url_canon).where(
-            sa.or_(FEEDS.c.status.not_in(_NOT_ACCEPTED), FEEDS.c.next_check_at > now)
+            sa.or_(FEEDS.c.status.not_in(NOT_ACCEPTED), FEEDS.c.next_check_at > now)
         )
         return set(connection.execute(chosen).scalars())
 
@@ -214,7 +213,7 @@ def feeds_to_check(engine: sa.Engine, *, now: datetime, limit: int = 2_000) -> l
     """Return the URLs of feeds that were not accepted and are to be checked again by now."""
     chosen = (
         sa.select(FEEDS.c.feed_url)
-        .where(FEEDS.c.status.in_(_NOT_ACCEPTED), FEEDS.c.next_check_at <= now)
+        .where(FEEDS.c.status.in_(NOT_ACCEPTED), FEEDS.c.next_check_at <= now)
         .order_by(FEEDS.c.next_check_at, FEEDS.c.feed_url_canon)
     )
     with read_transaction(engine) as connection:
@@ -254,7 +253,7 @@ def move_feed(
             .where(where)
             .values(feed_url=feed_url, feed_url_canon=feed_url_canon, changed_seq=transaction.seq)
         )
-        move_items(transaction.connection, old.feed_url_canon, feed_url_canon)
+        _move_items(transaction.connection, old.feed_url_canon, feed_url_canon)
         _move_history(transaction.connection, old.feed_url_canon, feed_url_canon)
     upsert_feed(
         transaction,
@@ -264,6 +263,19 @@ def move_feed(
         health_score=0,
         remark=f"moved to {feed_url_canon}",
         checked_at=now,
+    )
+
+
+def _move_items(connection: sa.Connection, old: str, new: str) -> None:
+    """Give the items of a feed that moved to its new URL."""
+    # By the articles that the feed found first: there is an index for these.
+    found = sa.select(RAW.c.row_id).where(RAW.c.feed_url == old)
+    taken = sa.select(FEED_ITEMS.c.row_id).where(FEED_ITEMS.c.feed_url == new)
+    items = FEED_ITEMS.c
+    connection.execute(
+        sa.update(FEED_ITEMS)
+        .where(items.row_id.in_(found), items.feed_url == old, items.row_id.not_in(taken))
+        .values(feed_url=new)
     )
 
 
@@ -286,6 +298,11 @@ def feed_urls(engine: sa.Engine, *, statuses: Iterable[str] = POLLED) -> list[tu
             .order_by(FEEDS.c.feed_url)
         )
         return [(url, title) for url, title in connection.execute(chosen)]
+
+
+def domains_with_feeds(engine: sa.Engine) -> frozenset[str]:
+    """Return the domains whose feeds are polled: their articles need no sitemap."""
+    return frozenset(registrable_domain(url) for url, _ in feed_urls(engine))
 
 
 def with_remark(notes: str, remark: str) -> str:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.errors import StorageError
-from news_platform.rss.full_text import full_text_path
+from news_platform.rss.article_files import full_text_path
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, read_transaction, shown_url

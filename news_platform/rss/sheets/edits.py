@@ -10,7 +10,7 @@ from typing import get_args
 
 import sqlalchemy as sa
 
-from news_platform.rss.discovery.discover import DiscoveryReport, FeedVerdict
+from news_platform.rss.discovery import CheckedFeed, DiscoveryReport
 from news_platform.rss.ledger.feed_rows import (
     POLLED,
     FeedStatus,
@@ -113,27 +113,27 @@ def apply_edits(
     new, invalid = all_new[:_MAX_NEW_FEEDS], tuple(all_invalid[:_MAX_ANSWERS])
     # Discovery comes before the cells are recorded: if the process dies in between, the next sync
     # sees the row as new again and discovery finds a feed that it knows.
-    checked = discover([item.url for item in new]).verdicts if new else ()
-    verdicts = {verdict.candidate_url: verdict for verdict in checked}
+    checked = discover([item.url for item in new]).checked if new else ()
+    by_url = {one.candidate_url: one for one in checked}
     if edits or new:
         with write_transaction(engine) as change:
             for edit in edits:
                 upsert_feed(change, edit.key, **edit.values)
                 write_last_written(change.connection, spreadsheet_id, edit.key, edit.cells)
             for item in new:
-                _write_new_feed(change, spreadsheet_id, item, verdicts.get(item.url))
+                _write_new_feed(change, spreadsheet_id, item, by_url.get(item.url))
     refused = sum(edit.is_refused for edit in edits)
-    refused += sum(verdict.outcome != "active" for verdict in verdicts.values())
+    refused += sum(one.outcome != "active" for one in checked)
     taken = len(edits) + len(new) - refused
     return EditReport(taken, refused + len(invalid), invalid)
 
 
 def _write_new_feed(
-    change: LedgerTransaction, spreadsheet_id: str, new: NewFeed, verdict: FeedVerdict | None
+    change: LedgerTransaction, spreadsheet_id: str, new: NewFeed, found: CheckedFeed | None
 ) -> None:
     """Write the admin's values over discovery's, for the feed and for the site that links to it."""
     # Discovery may have found the feed behind the URL of a site.
-    feed = canonical_url(verdict.feed_url) if verdict else new.key
+    feed = canonical_url(found.feed_url) if found else new.key
     for key in {feed, new.key}:
         chosen = sa.select(FEEDS.c.status, FEEDS.c.notes).where(FEEDS.c.feed_url_canon == key)
         known = change.connection.execute(chosen).one()

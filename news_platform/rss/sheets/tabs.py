@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from news_platform.rss.full_text import cut_at_word_end
 from news_platform.rss.ledger.newsroom_tables import ANALYSES
 from news_platform.rss.ledger.tables import (
     ARTICLES_INDEX,
@@ -20,6 +19,7 @@ from news_platform.rss.ledger.tables import (
     RAW,
     RAW_COLUMNS,
 )
+from news_platform.text.words import cut_at_word_end
 
 Cell = str | int | float | bool
 

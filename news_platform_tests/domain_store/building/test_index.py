@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from news_platform.datasets.domain_store import ENTRIES
-from news_platform.domain_store.building.index import (
+from news_platform.domain_store.building.merge import (
     BLOCK_DOMAINS,
     IndexFile,
     build_index,

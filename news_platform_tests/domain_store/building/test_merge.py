@@ -16,10 +16,14 @@ from news_platform.domain_store.building.merge import (
     read_entries,
     write_segment,
 )
-from news_platform.domain_store.building.uploads import open_uploads
-from news_platform.domain_store.gzip_members import MemberWriter, iter_inflated, iter_lines
+from news_platform.domain_store.data_files import (
+    MemberWriter,
+    iter_inflated,
+    iter_lines,
+    open_uploads,
+)
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.manifest import BatchEntry
-from news_platform.domain_store.options import BuildOptions
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 

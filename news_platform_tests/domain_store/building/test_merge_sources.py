@@ -7,16 +7,15 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.domain_store import RANGES
-from news_platform.domain_store.building.index import byte_ranges
 from news_platform.domain_store.building.merge import (
+    byte_ranges,
     iter_segment_sources,
     iter_staged_sources,
     read_entries,
     read_kept_ranges,
 )
-from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import bucket_of
-from news_platform.domain_store.manifest import Manifest
+from news_platform.domain_store.manifest import Manifest, read_current
 from news_platform.domain_store.staging.stage import read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore

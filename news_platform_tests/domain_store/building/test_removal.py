@@ -6,15 +6,15 @@ from datetime import date
 import pytest
 
 from news_platform.datasets.collected import collected_prefix
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.domain_store.building.removal import (
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
+from news_platform.domain_store.building.builder import (
     Removal,
     require_allowed,
     staging_removal,
 )
-from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.pipeline import build_range, repair_buckets
-from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.rows import day_input
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore

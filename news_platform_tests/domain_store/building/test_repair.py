@@ -3,8 +3,8 @@
 import pytest
 
 from news_platform.domain_store.building.verify import find_damage, verify_bucket
-from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import current_path, range_keys
+from news_platform.domain_store.manifest import read_current
 from news_platform.domain_store.pipeline import build_range, repair_buckets
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_store.building.uploads import SPOOL_BYTES, open_uploads
+from news_platform.domain_store.data_files import SPOOL_BYTES, open_uploads
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 

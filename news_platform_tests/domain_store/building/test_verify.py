@@ -11,7 +11,6 @@ from news_platform.domain_store.building.verify import (
     iter_read_problems,
     verify_bucket,
 )
-from news_platform.domain_store.commit import gc_bucket, read_current
 from news_platform.domain_store.layout import (
     STORE_FILE,
     current_path,
@@ -20,7 +19,7 @@ from news_platform.domain_store.layout import (
     view_path,
 )
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.manifest import Manifest
+from news_platform.domain_store.manifest import Manifest, gc_bucket, read_current
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
 

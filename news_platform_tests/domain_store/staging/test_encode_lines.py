@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
-from news_platform.domain_store.staging.inputs import cast_to_raw_news
-from news_platform.domain_store.staging.sorted_runs import encode_lines
+from news_platform.domain_store.staging.rows import cast_to_raw_news, encode_lines
 from news_platform.errors import InputError
 from news_platform_tests.domain_store.pages import news_rows
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.domain_store.staging.inputs import (
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
+from news_platform.domain_store.staging.rows import (
     day_input,
     iter_rows,
     matching_input,

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from news_platform.domain_store.layout import bucket_of
-from news_platform.domain_store.staging.sorted_runs import RUN_SHARE, SortedRuns, encode_lines
+from news_platform.domain_store.staging.rows import RUN_SHARE, SortedRuns, encode_lines
 from news_platform_tests.domain_store.pages import news_rows
 
 BUCKETS = 16

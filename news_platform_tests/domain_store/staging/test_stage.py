@@ -8,8 +8,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.domain_store.building.uploads import SPOOL_BYTES
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS
+from news_platform.domain_store.data_files import SPOOL_BYTES
 from news_platform.domain_store.layout import bucket_of
 from news_platform.domain_store.staging.stage import (
     built_ranges,

@@ -14,8 +14,8 @@ from news_platform.errors import FetchError, InputError
 from news_platform.html.feed_autodiscovery import feed_urls as linked_feeds
 from news_platform.html.feed_autodiscovery import looks_like_html
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.candidates import candidate_feeds
-from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
+from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
+from news_platform.rss.feed_list import candidate_feeds
 from news_platform.rss.ledger.feed_rows import feed_urls, read_feed, unknown_feeds, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery import verdicts
+from news_platform.rss.discovery import RECHECKS, next_check_at
 from news_platform.rss.feed_list import ListingReport, apply_listing
 from news_platform.rss.ledger.feed_rows import (
     claim_feeds,
@@ -74,7 +74,7 @@ def test_each_verdict_waits_for_its_own_time(
     row = feed_row(sqlite_ledger)
     assert row.verdict == verdict
     assert NOW + (days - 1) * DAY < row.next_check_at < NOW + days * DAY
-    assert verdicts.RULES[verdict].first_days == days
+    assert RECHECKS[verdict].first_days == days
 
 
 def test_a_polled_feed_survives_a_discovery_that_cannot_reach_it(
@@ -86,10 +86,9 @@ def test_a_polled_feed_survives_a_discovery_that_cannot_reach_it(
 
 
 def test_every_verdict_has_a_rule() -> None:
-    for verdict, rule in verdicts.RULES.items():
-        assert verdicts.feed_state(verdict) in ("rejected", "unreachable")
+    for verdict, rule in RECHECKS.items():
         assert 0 < rule.first_days <= rule.longest_days
-        assert verdicts.next_check_at(verdict, tries=1_000, now=NOW) is not None
+        assert next_check_at(verdict, tries=1_000, now=NOW) is not None
 
 
 def listing(engine: sa.Engine, *feeds: OpmlFeed) -> ListingReport:
@@ -150,7 +149,7 @@ def test_a_listed_site_stands_for_its_feed(sqlite_ledger: sa.Engine, parse_pool:
     site = "https://post.example/"
     page = f'<html><head><link rel="alternate" type="application/rss+xml" href="{FEED}">'.encode()
     report = discover(sqlite_ledger, parse_pool, {site: page, FEED: FRESH}, site)
-    apply_listing(sqlite_ledger, [OpmlFeed(site, "", "Towns")], report.verdicts, now=NOW)
+    apply_listing(sqlite_ledger, [OpmlFeed(site, "", "Towns")], report.checked, now=NOW)
     assert feed_row(sqlite_ledger).feed_group == "Towns"
     # The next day nothing is checked, and nothing is retired.
     assert listing(sqlite_ledger, OpmlFeed(site, "", "Cities")).retired == ()

@@ -6,14 +6,15 @@ import sqlalchemy as sa
 
 from news_platform.rss.explain import explain_article
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.article_claims import ArticleClaim, claim_articles
 from news_platform.rss.ledger.article_queue import (
-    defer_article,
+    MOST_STATES,
+    ArticleClaim,
+    claim_articles,
+    close_article,
     delete_articles,
-    fail_article,
-    skip_article,
+    note_states,
+    read_states,
 )
-from news_platform.rss.ledger.article_states import MOST_STATES, note_states, read_states
 from news_platform.rss.ledger.entries import LIMIT, add_entries, entries_by_url_hash
 from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
 from news_platform.rss.ledger.transactions import write_transaction
@@ -46,15 +47,19 @@ def test_every_change_is_kept_with_its_time_and_reason(ledger: sa.Engine) -> Non
     later = [NOW + timedelta(hours=hours) for hours in range(1, 7)]
     claim = _claim(ledger, later[0])
     with write_transaction(ledger) as transaction:
-        assert fail_article(transaction, claim, "status 503", retry_at=later[1], now=later[0])
+        assert close_article(
+            transaction, claim, "pending", "status 503", next_try_at=later[1], now=later[0]
+        )
     claim = _claim(ledger, later[2])
     with write_transaction(ledger) as transaction:
-        assert defer_article(transaction, claim, "no robots.txt", retry_at=later[3], now=later[2])
+        assert close_article(
+            transaction, claim, "pending", "no robots.txt", next_try_at=later[3], now=later[2]
+        )
     claim = _claim(ledger, later[4])
     with write_transaction(ledger) as transaction:
-        assert skip_article(transaction, claim, "Disallow: /", now=later[5])
+        assert close_article(transaction, claim, "skipped", "Disallow: /", now=later[5])
         # The claim is lost: this changes nothing, and is no state.
-        assert not skip_article(transaction, claim, "again", now=later[5])
+        assert not close_article(transaction, claim, "skipped", "again", now=later[5])
     assert _states(ledger) == [
         ("pending", "", NOW),
         ("processing", "claimed by w1", later[0]),
@@ -81,7 +86,7 @@ def test_the_oldest_states_of_a_page_that_fails_for_ever_end(sqlite_ledger: sa.E
         now = NOW + timedelta(days=number)
         claim = _claim(sqlite_ledger, now)
         with write_transaction(sqlite_ledger) as transaction:
-            assert fail_article(transaction, claim, f"fault {number}", retry_at=now, now=now)
+            assert close_article(transaction, claim, "pending", f"fault {number}", now=now)
     states = _states(sqlite_ledger)
     assert len(states) == MOST_STATES
     assert states[-1][:2] == ("pending", "fault 39")

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.entries import entries_by_url_hash, with_text
+from news_platform.rss.ledger.entries import entries_by_url_hash
 from news_platform.web.urls import url_hash
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
@@ -27,9 +27,3 @@ def test_entries_are_kept_once_per_web_address_newest_first() -> None:
     urls = [f"https://a.example/{name}" for name in ("new", "old", "undated")]
     assert list(found) == [url_hash(url) for url in urls]
     assert found[url_hash(urls[0])].link == "https://a.example/new?utm_medium=x"
-
-
-def test_a_text_joins_a_list_once() -> None:
-    assert with_text(("a",), "b") == ("a", "b")
-    assert with_text(("a",), "a") == ("a",)
-    assert with_text((), "") == ()

@@ -12,7 +12,7 @@ from news_platform.rss.feed_alarms import FeedAlarm, update_alarms
 from news_platform.rss.feed_settings import FeedSettings, settings_text
 from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import DIAGNOSTICS, RAW
-from news_platform.rss.polling.poll_schedule import PollOptions
+from news_platform.rss.poll_results import PollOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response

@@ -16,8 +16,8 @@ from news_platform.rss.ledger.entries import entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import claim_feeds, read_feed, upsert_feed
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.polling.poller import PollReport, poll_feeds
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.poller import PollReport, poll_feeds
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
+from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.sheets.access import CallTiming, SheetAccess, SyncOptions
 from news_platform.rss.sheets.api_client import ApiClient
 from news_platform.rss.sheets.outbox import CELL_LIMIT, is_behind

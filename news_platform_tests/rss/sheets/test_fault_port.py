@@ -12,7 +12,7 @@ import pytest
 import requests
 import sqlalchemy as sa
 
-from news_platform.rss.discovery.discover import DiscoveryReport
+from news_platform.rss.discovery import DiscoveryReport
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.api_client import ApiClient, QuotaExceeded
 from news_platform.rss.sheets.google import open_spreadsheet

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -15,12 +15,12 @@ from news_platform.html.decode import content_type_charset
 from news_platform.html.feed_autodiscovery import feed_urls, looks_like_html, usual_feed_urls
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Done, Pool
-from news_platform.rss.discovery import verdicts
 from news_platform.rss.feed_settings import FeedSettings, private_headers
 from news_platform.rss.feeds import Feed
 from news_platform.rss.ledger.feed_rows import (
     BY_PERSON,
     MAX_FEED_URL,
+    NOT_ACCEPTED,
     POLLED,
     known_feeds,
     read_own_settings,
@@ -28,7 +28,7 @@ from news_platform.rss.ledger.feed_rows import (
 )
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
-from news_platform.rss.polling import poll_schedule
+from news_platform.rss.poll_results import days_without_update, health_score, newest_date
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.text.language import detect
 from news_platform.text.normalize import scrub_text
@@ -40,9 +40,62 @@ from news_platform.web.urls import canonical_url
 _MIN_PROBABILITY = 0.8
 _SAMPLED_ENTRIES = 20
 _DEFAULT = FeedSettings()
+# The server may answer tomorrow. Any other status from 400 is a decision of the site.
+_TEMPORARY_STATUSES = frozenset((408, 425, 429))
+_MISSING_STATUSES = frozenset((404, 410))
+# Reasons of a FetchError for which our own guard refuses the address.
+_BLOCKED_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url"))
 
-Registration = Literal["added", "revived"]
-"""A feed is "added" when it is new, "revived" when it was registered but not in use."""
+
+@dataclass(frozen=True, slots=True)
+class Recheck:
+    """What an outcome means; the wait until the next check doubles with each try in a row."""
+
+    meaning: str
+    first_days: int
+    longest_days: int
+    # The next day may bring another outcome for the same feed.
+    is_temporary: bool = False
+
+
+ACTIVE = "active"
+LEADS_ELSEWHERE = "leads_elsewhere"
+UNLISTED = "unlisted"
+REMOVED = "removed"
+# The outcomes of discovery for candidates that it does not accept, as in the column `verdict`.
+RECHECKS: dict[str, Recheck] = {
+    "unreachable": Recheck(
+        "no answer (timeout, DNS, connection) or a temporary status (408, 425, 429, 5xx)",
+        1,
+        30,
+        is_temporary=True,
+    ),
+    "unreadable": Recheck(
+        "its parser ran out of time or memory; the machine may have been busy",
+        1,
+        30,
+        is_temporary=True,
+    ),
+    INTERNAL_ERROR: Recheck("our own code failed on it", 1, 30, is_temporary=True),
+    "blocked": Recheck("the guard does not allow its address", 7, 30),
+    "refused": Recheck("the site refuses us (401, 402, 403 and other 4xx)", 7, 30),
+    "missing": Recheck("there is nothing at this address (404, 410)", 7, 60),
+    "stale": Recheck("its newest entry is older than FRESH_DAYS_LIMIT", 7, 30),
+    "undated": Recheck("no entry has a date, so nobody knows whether it is alive", 30, 60),
+    "language": Recheck("it is not in a wanted language", 30, 60),
+    "not_a_feed": Recheck("the answer is not a feed", 30, 90),
+    LEADS_ELSEWHERE: Recheck("a site; its feed is registered under its own address", 30, 30),
+}
+
+
+def next_check_at(outcome: str, *, tries: int, now: datetime) -> datetime | None:
+    """Return when to check again after this outcome came `tries` times in a row."""
+    if outcome == ACTIVE:
+        return None
+    rule = RECHECKS[outcome]
+    days = min(rule.first_days * 2 ** min(tries - 1, 16), rule.longest_days)
+    # An hour early: the daily run must find a feed that it checked at this time yesterday.
+    return now + timedelta(days=days) - timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +120,8 @@ class FeedAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedVerdict:
-    """The result for one candidate: "active", or one word for why it is rejected.
+class CheckedFeed:
+    """The result for one candidate: its outcome is "active", or a key of RECHECKS.
 
     `feed_url` is the feed that the candidate leads to, most often the candidate itself.
     """
@@ -83,7 +136,7 @@ class FeedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryReport:
-    """Counts of one discovery; `outcomes` is the number of candidates by verdict.
+    """Counts of one discovery; `outcomes` is the number of candidates by outcome.
 
     `revived` feeds were registered as rejected, dead or gone, and are active now.
     """
@@ -93,7 +146,7 @@ class DiscoveryReport:
     added: int
     revived: int
     outcomes: Mapping[str, int]
-    verdicts: tuple[FeedVerdict, ...]
+    checked: tuple[CheckedFeed, ...]
 
 
 async def discover_feeds(
@@ -107,13 +160,13 @@ async def discover_feeds(
     recheck: bool = False,
     access: FeedAccess | None = None,
 ) -> DiscoveryReport:
-    """Fetch each candidate, a feed or a site, and register it with its verdict.
+    """Fetch each candidate, a feed or a site, and register it with its outcome.
 
     Candidates that are registered already are skipped unless `recheck` is True, or the time has
     come to look at them again.
     """
     # Two spellings of one URL are one candidate.
-    by_canonical = {_canonical(url): url for url in map(scrub_text, candidates)}
+    by_canonical = {canonical_candidate(url): url for url in map(scrub_text, candidates)}
     known = set() if recheck else known_feeds(engine, now=now)
     allowed = {k: url for k, url in by_canonical.items() if not options.takedowns.covers(k)}
     fresh = [url for canonical, url in allowed.items() if canonical not in known]
@@ -121,26 +174,25 @@ async def discover_feeds(
     given = access or FeedAccess()
     own = {**await asyncio.to_thread(read_own_settings, engine), **given.own}
     run = _DiscoveryRun(fetcher, pool, options, now, FeedAccess(own, given.secrets))
-    judged = await run_concurrently(run.check(semaphore, url) for url in fresh)
+    answers = await run_concurrently(run.check(semaphore, url) for url in fresh)
     # A candidate may lead to a feed that is taken down: neither is registered.
-    checked = [one for one in judged if not options.takedowns.covers_url(one.feed_url)]
-    refused = len(by_canonical) - len(allowed) + len(judged) - len(checked)
+    checked = [one for one in answers if not options.takedowns.covers_url(one.feed_url)]
+    refused = len(by_canonical) - len(allowed) + len(answers) - len(checked)
     registered = await asyncio.to_thread(_register, engine, checked, now=now)
-    found = tuple(verdict for verdict, _ in registered)
+    outcomes = Counter(one.outcome for one, _ in registered)
     registrations = Counter(registration for _, registration in registered)
     return DiscoveryReport(
         candidates=len(by_canonical),
         known=len(allowed) - len(fresh),
         added=registrations["added"],
         revived=registrations["revived"],
-        outcomes=dict(
-            Counter(verdict.outcome for verdict in found) + Counter({TAKEN_DOWN: refused})
-        ),
-        verdicts=found,
+        outcomes=dict(outcomes + Counter({TAKEN_DOWN: refused})),
+        checked=tuple(one for one, _ in registered),
     )
 
 
-def _canonical(url: str) -> str:
+def canonical_candidate(url: str) -> str:
+    """Return the canonical form of a URL, or the URL if our own code fails on it."""
     with boundary("candidate", url):
         return canonical_url(url)
     return url
@@ -156,8 +208,8 @@ class _DiscoveryRun:
     now: datetime
     access: FeedAccess
 
-    async def check(self, semaphore: asyncio.Semaphore, url: str) -> FeedVerdict:
-        """Return the verdict about one candidate; whatever it does, the others are not affected."""
+    async def check(self, semaphore: asyncio.Semaphore, url: str) -> CheckedFeed:
+        """Return the result for one candidate; whatever it does, the others are not affected."""
         async with semaphore:
             with boundary("candidate", url) as unit:
                 own = self.access.own.get(canonical_url(url), _DEFAULT)
@@ -165,18 +217,21 @@ class _DiscoveryRun:
                     headers = private_headers(own, self.access.secrets)
                     response = await _fetch(url, self.fetcher, headers)
                 except ConfigError as error:
-                    return FeedVerdict(url, url, "refused", str(error))
+                    return CheckedFeed(url, url, "refused", str(error))
                 except FetchError as error:
-                    outcome = verdicts.failure_verdict(error.reason)
-                    return FeedVerdict(url, url, outcome, f"{error.reason}: {error}")
-                return await self.evaluate(url, response, own)
-            return FeedVerdict(url, url, INTERNAL_ERROR, unit.cause)
+                    outcome = "blocked" if error.reason in _BLOCKED_REASONS else "unreachable"
+                    return CheckedFeed(url, url, outcome, f"{error.reason}: {error}")
+                return await self._read(url, response, own)
+            return CheckedFeed(url, url, INTERNAL_ERROR, unit.cause)
 
-    async def evaluate(self, url: str, response: Response, own: FeedSettings) -> FeedVerdict:
-        """Return the verdict about a candidate that answered."""
-        if response.status != 200:
-            outcome = verdicts.status_verdict(response.status)
-            return FeedVerdict(url, url, outcome, f"status {response.status}")
+    async def _read(self, url: str, response: Response, own: FeedSettings) -> CheckedFeed:
+        """Return the result for a candidate that answered."""
+        status = response.status
+        if status in _TEMPORARY_STATUSES or status >= 500:
+            return CheckedFeed(url, url, "unreachable", f"status {status}")
+        if status != 200:
+            outcome = "missing" if status in _MISSING_STATUSES else "refused"
+            return CheckedFeed(url, url, outcome, f"status {status}")
         # A feed found by a link or a permanent redirect is registered under its own URL.
         is_moved = is_permanent_redirect(response.redirect_statuses)
         feed_url = response.final_url if is_moved else response.url
@@ -185,14 +240,26 @@ class _DiscoveryRun:
         if not isinstance(parsed, Done):
             # An exception comes from the bytes; a killed process may be the machine's fault.
             outcome = "not_a_feed" if parsed.reason == "error" else "unreadable"
-            return FeedVerdict(url, feed_url, outcome, parsed.detail)
-        language = own.language or feed_language(parsed.value)
-        feed = replace(parsed.value, language=language)
-        verdict = FeedVerdict(url, feed_url, verdicts.ACTIVE, "", feed)
+            return CheckedFeed(url, feed_url, outcome, parsed.detail)
+        feed = replace(parsed.value, language=own.language or feed_language(parsed.value))
+        newest = newest_date((entry.published_at for entry in feed.entries), now=self.now)
+        outcome, notes = self._outcome(feed, newest, own)
+        return CheckedFeed(url, feed_url, outcome, notes, feed, newest)
+
+    def _outcome(self, feed: Feed, newest: datetime | None, own: FeedSettings) -> tuple[str, str]:
+        """Return whether a feed is fresh and in a wanted language, and why not."""
+        if self.options.accepts_any:
+            return ACTIVE, ""
+        # Without dates nobody can say whether the feed is still alive.
+        if newest is None:
+            return "undated", "no entry has a date"
+        if (self.now - newest).days > self.options.fresh_days_limit:
+            return "stale", f"newest entry {newest.date()}"
         # A person who states the language of a feed wants it in that language.
         languages = () if own.language else self.options.languages
-        options = replace(self.options, languages=languages)
-        return _evaluate_content(verdict, feed, options=options, now=self.now)
+        if languages and feed.language not in languages:
+            return "language", f"written in {feed.language!r}"
+        return ACTIVE, ""
 
 
 async def _fetch(url: str, fetcher: Fetcher, headers: Mapping[str, str]) -> Response:
@@ -233,120 +300,90 @@ def feed_language(feed: Feed) -> str:
     return detected.code if is_certain or not declared else declared
 
 
-def _evaluate_content(
-    verdict: FeedVerdict, feed: Feed, *, options: DiscoveryOptions, now: datetime
-) -> FeedVerdict:
-    newest = poll_schedule.newest((entry.published_at for entry in feed.entries), now=now)
-    if options.accepts_any:
-        return replace(verdict, newest=newest)
-    # Without dates nobody can say whether the feed is still alive.
-    if newest is None:
-        return replace(verdict, outcome="undated", notes="no entry has a date")
-    verdict = replace(verdict, newest=newest)
-    if (now - newest).days > options.fresh_days_limit:
-        return replace(verdict, outcome="stale", notes=f"newest entry {newest.date()}")
-    if options.languages and feed.language not in options.languages:
-        return replace(verdict, outcome="language", notes=f"written in {feed.language!r}")
-    return verdict
-
-
 def _register(
-    engine: sa.Engine, verdicts: Sequence[FeedVerdict], *, now: datetime
-) -> list[tuple[FeedVerdict, Registration | None]]:
-    """Write all verdicts to the ledger; return with each whether its feed was added or revived."""
+    engine: sa.Engine, checked: Sequence[CheckedFeed], *, now: datetime
+) -> list[tuple[CheckedFeed, str]]:
+    """Write all results to the ledger; return with each what `_register_feed` did."""
     with write_transaction(engine) as transaction:
-        registered = [_register_unit(transaction, verdict, now=now) for verdict in verdicts]
-        counts = Counter(f"candidates_{verdict.outcome}" for verdict, _ in registered)
+        registered = [_register_unit(transaction, one, now=now) for one in checked]
+        counts = Counter(f"candidates_{one.outcome}" for one, _ in registered)
         note_metrics(transaction, "discovery", counts, now=now)
     return registered
 
 
 def _register_unit(
-    transaction: LedgerTransaction, verdict: FeedVerdict, *, now: datetime
-) -> tuple[FeedVerdict, Registration | None]:
+    transaction: LedgerTransaction, checked: CheckedFeed, *, now: datetime
+) -> tuple[CheckedFeed, str]:
     """Register one candidate; if that fails, register only the failure."""
-    candidate = verdict.candidate_url
+    candidate = checked.candidate_url
     with boundary("candidate", candidate) as unit, transaction.savepoint():
-        registration = _register_feed(transaction, verdict, now=now)
-        if canonical_url(candidate) != canonical_url(verdict.feed_url):
-            _register_site(transaction, verdict, now=now)
-        return verdict, registration
-    failure = FeedVerdict(candidate, candidate, INTERNAL_ERROR, unit.cause)
+        registration = _register_feed(transaction, checked, now=now)
+        if canonical_url(candidate) != canonical_url(checked.feed_url):
+            _register_site(transaction, checked, now=now)
+        return checked, registration
+    failure = CheckedFeed(candidate, candidate, INTERNAL_ERROR, unit.cause)
     with boundary("candidate", candidate), transaction.savepoint():
         _register_feed(transaction, failure, now=now)
-    return failure, None
+    return failure, ""
 
 
 def _register_feed(
-    transaction: LedgerTransaction, verdict: FeedVerdict, *, now: datetime
-) -> Registration | None:
-    """Register the feed of a verdict; keep what a person set on a feed that is in use."""
-    key, columns = canonical_url(verdict.feed_url), _columns(verdict, now=now)
+    transaction: LedgerTransaction, checked: CheckedFeed, *, now: datetime
+) -> Literal["added", "revived", ""]:
+    """Register a feed; keep what a person set on one that is in use.
+
+    It is "added" when it is new, "revived" when it was registered but not in use.
+    """
+    key, outcome = canonical_url(checked.feed_url), checked.outcome
     chosen = sa.select(FEEDS.c.status, FEEDS.c.lang, FEEDS.c.verdict, FEEDS.c.verdict_tries)
     known = transaction.connection.execute(
         chosen.where(FEEDS.c.feed_url_canon == key)
     ).one_or_none()
     status = known.status if known else ""
-    is_lasting = status in POLLED and verdicts.is_temporary(verdict.outcome)
-    if is_lasting:
+    is_temporary = outcome in RECHECKS and RECHECKS[outcome].is_temporary
+    if status in POLLED and is_temporary:
         # The poller knows better how to deal with a feed that fails today.
-        return None
-    if status in BY_PERSON:
-        for name in ("status", "verdict"):
-            del columns[name]
-    else:
-        columns |= _next_check(verdict.outcome, known, now=now)
+        return ""
+    silent_days, accepted = days_without_update(checked.newest, now=now), outcome == ACTIVE
+    columns: dict[str, Any] = {
+        "feed_url": checked.feed_url,
+        "title": checked.feed.title if checked.feed else "",
+        "last_entry_date": checked.newest,
+        "no_updates_days": silent_days,
+        "health_score": health_score(errors_in_row=0, no_updates_days=silent_days)
+        if accepted
+        else 0,
+        "remark": "" if accepted else f"{outcome}: {checked.notes}",
+        "checked_at": now,
+    }
     # A person may have corrected the language of a feed that was accepted.
-    if known and known.lang and feed_is_accepted(status):
-        del columns["lang"]
+    if not (known and known.lang and status not in NOT_ACCEPTED):
+        columns["lang"] = checked.feed.language if checked.feed else ""
+    if status not in BY_PERSON:
+        tries = 1 + (known.verdict_tries if known and known.verdict == outcome else 0)
+        rejected = "unreachable" if is_temporary else "rejected"
+        columns |= {
+            "status": "active" if accepted else rejected,
+            "verdict": outcome,
+            "verdict_tries": tries,
+            "next_check_at": next_check_at(outcome, tries=tries, now=now),
+        }
     upsert_feed(transaction, key, **columns)
-    if verdict.outcome != verdicts.ACTIVE or status in ("active", *BY_PERSON):
-        return None
+    if not accepted or status in ("active", *BY_PERSON):
+        return ""
     return "revived" if known else "added"
 
 
-def feed_is_accepted(status: str) -> bool:
-    """Return whether discovery has accepted a feed with this status at some time."""
-    return status not in ("rejected", "unreachable")
-
-
-def _next_check(outcome: str, known: Any, *, now: datetime) -> dict[str, Any]:
-    tries = 1 + (known.verdict_tries if known and known.verdict == outcome else 0)
-    return {
-        "verdict_tries": tries,
-        "next_check_at": verdicts.next_check_at(outcome, tries=tries, now=now),
-    }
-
-
-def _register_site(transaction: LedgerTransaction, verdict: FeedVerdict, *, now: datetime) -> None:
+def _register_site(transaction: LedgerTransaction, checked: CheckedFeed, *, now: datetime) -> None:
     """Register a site as rejected, so that it is not checked again tomorrow."""
     upsert_feed(
         transaction,
-        canonical_url(verdict.candidate_url),
-        feed_url=verdict.candidate_url,
+        canonical_url(checked.candidate_url),
+        feed_url=checked.candidate_url,
         status="rejected",
         health_score=0,
-        verdict=verdicts.LEADS_ELSEWHERE,
-        next_check_at=verdicts.next_check_at(verdicts.LEADS_ELSEWHERE, tries=1, now=now),
-        remark=f"leads to {verdict.feed_url}",
+        verdict=LEADS_ELSEWHERE,
+        next_check_at=next_check_at(LEADS_ELSEWHERE, tries=1, now=now),
+        remark=f"leads to {checked.feed_url}",
         checked_at=now,
     )
-
-
-def _columns(verdict: FeedVerdict, *, now: datetime) -> dict[str, Any]:
-    silent_days = poll_schedule.days_without_update(verdict.newest, now=now)
-    accepted = verdict.outcome == verdicts.ACTIVE
-    return {
-        "feed_url": verdict.feed_url,
-        "status": verdicts.feed_state(verdict.outcome),
-        "verdict": verdict.outcome,
-        "lang": verdict.feed.language if verdict.feed else "",
-        "title": verdict.feed.title if verdict.feed else "",
-        "last_entry_date": verdict.newest,
-        "no_updates_days": silent_days,
-        "health_score": poll_schedule.health_score(errors_in_row=0, no_updates_days=silent_days)
-        if accepted
-        else 0,
-        "remark": "" if accepted else f"{verdict.outcome}: {verdict.notes}",
-        "checked_at": now,
-    }

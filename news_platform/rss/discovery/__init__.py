@@ -1,1 +1,0 @@
-"""Find feeds and decide which of them to register."""

@@ -1,1 +1,0 @@
-"""Poll registered feeds for new articles."""

@@ -8,7 +8,7 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -106,25 +106,32 @@ class AiPolicyFacts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class UseStatement:
-    """One statement of the site about the use of its content: a label and its value.
+    """One statement of the site about the use of its content.
 
-    `agents` are the crawlers that it binds, in lower case; `*` means every crawler without a group
-    of its own, and an empty tuple means all crawlers. `path` is a pattern of RFC 9309. `value` is
-    the parsed value, or None if the text has no meaning in its system. `source` is the URL of the
-    file, or of the page and its header or element. `raw` is the text as stated, at most 500
-    characters. `flags` name what is unusual about it. `fetched_at` is when its source was received
-    or confirmed.
+    `agents` are in lower case; `*` means every crawler without a group of its own. `path` is a
+    pattern of RFC 9309.
     """
 
-    system: str
-    source: str
-    raw: str
-    label: str
-    value: str | None = None
-    agents: tuple[str, ...] = ()
-    path: str = "/"
-    flags: tuple[str, ...] = ()
-    fetched_at: datetime | None = None
+    system: Annotated[
+        str, Field(description="content_signal, content_usage, robots_tag, tdmrep, rsl, ...")
+    ]
+    source: Annotated[
+        str, Field(description="URL of the file, or of the page and its header or element")
+    ]
+    raw: Annotated[str, Field(description="the text as stated, at most 500 characters")]
+    label: Annotated[
+        str, Field(description="what is spoken about: ai-train, noai, tdm-reservation, ...")
+    ]
+    value: Annotated[str | None, Field(description="null if it has no meaning in its system")] = (
+        None
+    )
+    agents: Annotated[tuple[str, ...], Field(description="crawlers it binds; empty: all")] = ()
+    path: Annotated[str, Field(description="pattern of the paths it covers")] = "/"
+    flags: Annotated[tuple[str, ...], Field(description="what is unusual about it")] = ()
+    fetched_at: Annotated[
+        datetime | None,
+        Field(description="when its source was received or confirmed; null in older surveys"),
+    ] = None
 
 
 class UsageFileFacts(BaseModel):

@@ -14,7 +14,7 @@ from news_platform.articles.body import page_blocks
 from news_platform.articles.extract import stated_texts
 from news_platform.articles.metadata import parse_article_metadata
 from news_platform.html.decode import parse_document
-from news_platform.text.words import UNSPACED
+from news_platform.text.normalize import UNSPACED
 
 _TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 _GRAM = 3

@@ -26,20 +26,20 @@ from benchmarks.near_duplicates import article_bodies
 from benchmarks.page_kinds import iter_kind_pages
 from benchmarks.stored_texts import store_texts
 from news_platform.articles.extract import extract_article
-from news_platform.corpus.export.tokens import load_tokenizer
-from news_platform.corpus.options import CorpusOptions
+from news_platform.corpus.crawl_pages import CorpusOptions
+from news_platform.corpus.export.pipeline import load_tokenizer
 from news_platform.corpus.pipeline import build_crawl_day
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
 from news_platform.html.decode import html_text
+from news_platform.near_duplicates.candidates import SketchOptions
 from news_platform.near_duplicates.pipeline import build_day
 from news_platform.near_duplicates.reading import read_clusters
-from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table
-from news_platform.text.words import jaccard, shingles
+from news_platform.text.normalize import jaccard, shingles
 from news_platform.web.urls import reversed_domain
 
 RESULTS = Path(__file__).parent / "results" / "corpus.json"

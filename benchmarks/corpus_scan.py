@@ -26,7 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from benchmarks.near_duplicates import article_bodies
 from news_platform.corpus.pipeline import crawl_dataset
 from news_platform.datasets.corpus import CRAWL_ARTICLES
-from news_platform.datasets.raw_news import CAPTURES, captures_path
+from news_platform.datasets.raw_news import CAPTURES, side_path
 from news_platform.storage.delta_files import arrow_schema
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import scan_table, write_table
@@ -108,13 +108,13 @@ def _store_day(store: ObjectStore, day: date, words: pl.Series, scratch: Path) -
             pl.col(name) if name in ("uri", "title") else pl.lit(None, dtype=kind).alias(name)
             for name, kind in CAPTURES.schema.items()
         )
-        write_table(store, captures_path(day, f"{warc}.warc.gz"), frame, CAPTURES)
+        write_table(store, side_path(CAPTURES, day, f"{warc}.warc.gz"), frame, CAPTURES)
 
 
 def _repeat_day(root: Path, drawn: date, day: date) -> None:
     """Store a day with the rows of another one, in a version of its own."""
     for warc in range(_WARCS):
-        _link(*(root / captures_path(one, f"{warc}.warc.gz") for one in (drawn, day)))
+        _link(*(root / side_path(CAPTURES, one, f"{warc}.warc.gz") for one in (drawn, day)))
     folder = root / CRAWL_ARTICLES.name
     actions: list[AddAction | RemoveAction] = []
     for add in _added_files(folder, drawn):

@@ -14,12 +14,12 @@ import polars as pl
 
 from benchmarks.near_duplicate_edits import MIXED, PLAIN, STRENGTHS, Edit
 from benchmarks.stored_texts import store_texts
+from news_platform.near_duplicates.candidates import SketchOptions, sketch_of
 from news_platform.near_duplicates.pipeline import build_day
 from news_platform.near_duplicates.reading import read_clusters
-from news_platform.near_duplicates.sketch import SketchOptions, sketch_of
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
-from news_platform.text.words import jaccard, shingles
+from news_platform.text.normalize import jaccard, shingles
 
 RESULTS = Path(__file__).parent / "results" / "near_duplicates.json"
 MIN_CHARS = 500

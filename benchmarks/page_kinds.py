@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.article_pages import NEWS_SETS, iter_labelled_pages, page_site, page_url
 from news_platform.articles.extract import inspect_page
-from news_platform.corpus.page_features import PageFeatures, page_features
+from news_platform.articles.page_model import PageFeatures, page_features
 from news_platform.html.decode import html_text
 
 ARTICLE = "article"

@@ -1,6 +1,6 @@
 """Learn whether a page is an article, from labelled pages of seven kinds; write the weights file.
 
-`python -m benchmarks.train_pages` writes `news_platform/corpus/page_weights.json` and prints, for
+`python -m benchmarks.train_pages` writes `news_platform/articles/page_weights.json` and prints, for
 five folds split by site, the recall of articles and the false positives of each other kind.
 """
 
@@ -17,15 +17,14 @@ import lightgbm
 import numpy as np
 import numpy.typing as npt
 
-import news_platform.corpus
+import news_platform.articles
 from benchmarks.page_kinds import ARTICLE, OTHER_KINDS, PageRow, iter_kind_pages, page_row
 from benchmarks.train_articles import tree_nodes
 from news_platform.articles.block_model import SCORE_UNIT, parse_trees
-from news_platform.corpus.page_features import WORD_PLACES
-from news_platform.corpus.page_model import PlacedOdds, feature_row
+from news_platform.articles.page_model import WORD_PLACES, PlacedOdds, feature_row
 from news_platform.settings import load_settings
 
-WEIGHTS = Path(news_platform.corpus.__file__).parent / "page_weights.json"
+WEIGHTS = Path(news_platform.articles.__file__).parent / "page_weights.json"
 FOLDS = 5
 # The odds of a page's words come from pages of other sites, also within the pages learned from.
 _ODDS_FOLDS = 6

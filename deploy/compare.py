@@ -23,7 +23,7 @@ from news_platform.search.reading import open_build
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.sql.ledger_copy import read_tables
+from news_platform.storage.sql.ledger_backup import read_tables
 
 # Datasets in the second folder level; all others are named by their first folder.
 _DEEP = ("news", "domain_store", "articles")

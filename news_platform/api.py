@@ -133,7 +133,7 @@ class NewsData:
 
     def _clusters_of(self, hits: Sequence[Hit]) -> Mapping[str, str]:
         # Only a search for one article per cluster pays for loading them.
-        from news_platform.near_duplicates.explain import cluster_names
+        from news_platform.near_duplicates.reading import cluster_names
 
         days = {hit.day for hit in hits}
         return cluster_names(self._store, days, [hit.url_hash for hit in hits])

@@ -7,7 +7,7 @@ import dagster as dg
 from news_platform.defs.assets import described
 from news_platform.defs.graph import FEATURES, dagster_resources
 from news_platform.defs.run_logs import naming_runs
-from news_platform.isolation.environment import forbid_core_dumps
+from news_platform.isolation.worker import forbid_core_dumps
 from news_platform.logs import configure_logging, is_configured
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import load_settings, log_options, secret_values

@@ -29,7 +29,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.sql.engine import has_table, ledger_url, migrate, open_engine
 from news_platform.web.fetch import FetchOptions
-from news_platform.web.network_allowlist import checked_proxy, parse_allowed
+from news_platform.web.guard import checked_proxy, parse_allowed
 
 # The options are imported where they are made: a command loads only the feature that it runs.
 if TYPE_CHECKING:

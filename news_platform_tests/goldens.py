@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 import news_platform
 from news_platform.api import NewsData
-from news_platform.storage.sql.ledger_copy import read_tables
+from news_platform.storage.sql.ledger_backup import read_tables
 
 # What names the run or the moment of a build, not its content.
 _VOLATILE = frozenset(

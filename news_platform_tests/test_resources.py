@@ -8,7 +8,7 @@ import pytest
 
 from news_platform.ccnews.options import CollectOptions
 from news_platform.composition.corpus_options import corpus_options
-from news_platform.corpus.options import CorpusOptions
+from news_platform.corpus.crawl_pages import CorpusOptions
 from news_platform.domain_metadata.consumer import SurveyOptions
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.resurvey import ResurveyOptions

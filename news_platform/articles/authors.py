@@ -12,9 +12,8 @@ from lxml import html
 
 from news_platform.articles.blocks import INLINE
 from news_platform.articles.body import BodyPlace
-from news_platform.articles.element_names import MetaTags
 from news_platform.html import jsonld
-from news_platform.html.jsonld import JsonObject
+from news_platform.html.jsonld import JsonObject, MetaTags
 from news_platform.text.normalize import normalize_letters, normalize_spaces
 
 _AUTHOR_META = (
@@ -63,22 +62,18 @@ _WRITTEN_BY = re.compile(
     r"written|verfasst|geschrieben|écrit|escrit|posted|by$|von$", re.IGNORECASE
 )
 # Words of a class that marks who wrote the article: `author`, `story-byline`, `metaInfoAuthorList`.
-_BYLINE_WORDS = frozenset(
-    re.findall(
-        r"\S+",
-        "author authors authorname authored byline bylines autor autoren autorin auteur writer "
-        "vcard fn creator contributor contributors",
-    )
-)
+_BYLINE_WORD_LIST = """
+author authors authorname authored byline bylines autor autoren autorin auteur writer vcard fn
+creator contributor contributors
+"""
+_BYLINE_WORDS = frozenset(_BYLINE_WORD_LIST.split())
 # Such a class with one of these words marks a picture, a biography or a box about the author.
-_NOT_BYLINE_WORDS = frozenset(
-    re.findall(
-        r"\S+",
-        "bio biography box image img avatar photo picture title role job position description desc "
-        "social twitter follow more posts articles related archive comment comments label heading "
-        "footer count icon email wrapper authority",
-    )
-)
+_NOT_BYLINE_WORD_LIST = """
+bio biography box image img avatar photo picture title role job position description desc social
+twitter follow more posts articles related archive comment comments label heading footer count icon
+email wrapper authority
+"""
+_NOT_BYLINE_WORDS = frozenset(_NOT_BYLINE_WORD_LIST.split())
 _NAME_WORDS = frozenset(("name", "link", "fn"))
 _CLASS_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _AUTHOR_LINK = re.compile(
@@ -251,20 +246,8 @@ def _bylines(root: html.HtmlElement) -> Iterator[Iterable[str]]:
         yield from _groups(found)
 
 
-_BYLINE_TAGS = (
-    "a",
-    "span",
-    "div",
-    "p",
-    "address",
-    "li",
-    "strong",
-    "em",
-    "cite",
-    "small",
-    "b",
-    "td",
-)
+_BYLINE_TAG_NAMES = "a span div p address li strong em cite small b td"
+_BYLINE_TAGS = tuple(_BYLINE_TAG_NAMES.split())
 
 
 def _byline_rank(element: html.HtmlElement) -> int | None:

@@ -8,30 +8,31 @@ and at every `<br>`.
 import re
 from collections.abc import Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from lxml import html
 
-from news_platform.articles.element_names import name_words
-from news_platform.text.normalize import normalize_spaces
-from news_platform.text.words import UNSPACED
+from news_platform.text.normalize import UNSPACED, normalize_spaces
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 # Elements that never contain prose.
-_UNSEEN = frozenset(
-    re.findall(
-        r"\S+",
-        "script style noscript template iframe svg button select picture img video audio object "
-        "embed canvas textarea input head map amp-img amp-ad source link meta base title",
-    )
-)
+_UNSEEN_NAMES = """
+script style noscript template iframe svg button select picture img video audio object embed canvas
+textarea input head map amp-img amp-ad source link meta base title
+"""
+_UNSEEN = frozenset(_UNSEEN_NAMES.split())
+# Parts of camelCase names count as words.
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}")
+# A longer id is often the slug of a heading and means nothing.
+_MAX_ID_LENGTH = 30
+_MAX_NAME_LENGTH = 20
+_HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.IGNORECASE)
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
-INLINE = frozenset(
-    re.findall(
-        r"\S+",
-        "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark math nobr q s "
-        "samp small span strike strong sub sup time tt u var wbr",
-    )
-)
+_INLINE_NAMES = """
+a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark math nobr q s samp small
+span strike strong sub sup time tt u var wbr
+"""
+INLINE = frozenset(_INLINE_NAMES.split())
 
 
 @dataclass(slots=True)
@@ -153,3 +154,40 @@ def _has_only_inline(element: html.HtmlElement) -> bool:
         child.tag in INLINE or child.tag == "br" or not isinstance(child.tag, str)
         for child in element
     )
+
+
+def name_words(element: html.HtmlElement, tag: str) -> tuple[str, ...]:
+    """Return the words of an element's class, id and other names, sorted, each once."""
+    get = element.get
+    return _name_words(
+        tag, get("class"), get("id"), get("itemprop"), get("role"), _is_hidden(element)
+    )
+
+
+# Pages share few distinct names, but a crawl of many sites must not grow the cache for ever.
+@lru_cache(maxsize=20_000)
+def _name_words(
+    tag: str,
+    class_name: str | None,
+    ident: str | None,
+    itemprop: str | None,
+    role: str | None,
+    is_hidden: bool,
+) -> tuple[str, ...]:
+    ident = ident if ident and len(ident) <= _MAX_ID_LENGTH else ""
+    words = {word.lower() for word in _NAME_WORD.findall(f"{class_name or ''} {ident}")}
+    words.add(f"tag:{tag}")
+    if itemprop:
+        words.add(f"itemprop:{itemprop.lower()[:_MAX_NAME_LENGTH]}")
+    if role:
+        words.add(f"role:{role.lower()[:_MAX_NAME_LENGTH]}")
+    if is_hidden:
+        words.add("hidden:")
+    return tuple(sorted(words))
+
+
+def _is_hidden(element: html.HtmlElement) -> bool:
+    if element.get("hidden") is not None or element.get("aria-hidden") == "true":
+        return True
+    style = element.get("style")
+    return style is not None and _HIDDEN_STYLE.search(style) is not None

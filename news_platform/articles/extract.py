@@ -47,24 +47,15 @@ _TYPE_BY_KIND = {
     "MediaGallery": "gallery",
 }
 _TYPE_BY_WORD = {
-    "opinion": frozenset(
-        ("opinion", "opinions", "editorial", "commentisfree", "kommentar", "meinung")
-    ),
-    "live": frozenset(("live", "liveblog", "ticker")),
-    "gallery": frozenset(
-        (
-            "gallery",
-            "galleries",
-            "galerie",
-            "fotostrecke",
-            "bildergalerie",
-            "slideshow",
-            "diaporama",
-        )
-    ),
-    "video": frozenset(("video", "videos", "watch")),
-    "review": frozenset(("review", "reviews")),
-    "blog": frozenset(("blog", "blogs")),
+    name: frozenset(words.split())
+    for name, words in {
+        "opinion": "opinion opinions editorial commentisfree kommentar meinung",
+        "live": "live liveblog ticker",
+        "gallery": "gallery galleries galerie fotostrecke bildergalerie slideshow diaporama",
+        "video": "video videos watch",
+        "review": "review reviews",
+        "blog": "blog blogs",
+    }.items()
 }
 
 

@@ -11,12 +11,11 @@ from datetime import datetime
 from lxml import html
 
 from news_platform.articles.authors import article_authors
-from news_platform.articles.element_names import MetaTags
 from news_platform.articles.published import PublishedDate, modified_date, stated_date
 from news_platform.articles.titles import article_title, site_names
 from news_platform.html import jsonld
 from news_platform.html.dates import StatedDate
-from news_platform.html.jsonld import JsonObject
+from news_platform.html.jsonld import JsonObject, MetaTags
 from news_platform.html.links import absolute_link
 from news_platform.text.normalize import normalize_spaces
 

@@ -14,57 +14,25 @@ from lxml import html
 
 from news_platform.articles.blocks import TextBlocks, visible_text
 from news_platform.articles.body import BodyPlace
-from news_platform.articles.element_names import MetaTags
 from news_platform.html import jsonld
 from news_platform.html.dates import DayOrder, StatedDate, find_shown_date, parse_stated_date
-from news_platform.html.jsonld import JsonObject
+from news_platform.html.jsonld import JsonObject, MetaTags
 
-_PUBLISHED_META = (
-    "article:published_time",
-    "og:article:published_time",
-    "article:published",
-    "og:published_time",
-    "datepublished",
-    "date",
-    "publish-date",
-    "publishdate",
-    "publish_date",
-    "published_time",
-    "pubdate",
-    "publication_date",
-    "parsely-pub-date",
-    "sailthru.date",
-    "dc.date",
-    "dc.date.issued",
-    "dcterms.date",
-    "dcterms.issued",
-    "dcterms.created",
-    "citation_publication_date",
-    "citation_online_date",
-    "cxenseparse:recs:publishtime",
-    "bt:pubdate",
-    "article.published",
-    "article_date_original",
-    "originalpublicationdate",
-    "published-date",
-    "published_date",
-    "publisheddate",
-    "publication-date",
-    "date_published",
-    "date-published",
-    "article:publish_date",
-    "pub_date",
-    "dc.date.created",
-)
-_MODIFIED_META = (
-    "article:modified_time",
-    "og:updated_time",
-    "datemodified",
-    "last-modified",
-    "lastmod",
-    "dcterms.modified",
-    "dc.date.modified",
-)
+_PUBLISHED_META_NAMES = """
+article:published_time og:article:published_time article:published og:published_time datepublished
+date publish-date publishdate publish_date published_time pubdate publication_date parsely-pub-date
+sailthru.date dc.date dc.date.issued dcterms.date dcterms.issued dcterms.created
+citation_publication_date citation_online_date cxenseparse:recs:publishtime bt:pubdate
+article.published article_date_original originalpublicationdate published-date published_date
+publisheddate publication-date date_published date-published article:publish_date pub_date
+dc.date.created
+"""
+_PUBLISHED_META = tuple(_PUBLISHED_META_NAMES.split())
+_MODIFIED_META_NAMES = """
+article:modified_time og:updated_time datemodified last-modified lastmod dcterms.modified
+dc.date.modified
+"""
+_MODIFIED_META = tuple(_MODIFIED_META_NAMES.split())
 _URL_DAY = re.compile(
     r"(?<![\d])((?:19|20)\d\d)([/_-]?)(0?[1-9]|1[0-2])\2([12]\d|3[01]|0?[1-9])(?!\d)"
 )

@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 from lxml import html
 
 from news_platform.articles.blocks import visible_text
-from news_platform.articles.element_names import MetaTags
 from news_platform.html import jsonld
-from news_platform.html.jsonld import JsonObject
+from news_platform.html.jsonld import JsonObject, MetaTags
 from news_platform.text.normalize import normalize_letters
 
 # Between a title and the names of section and site.

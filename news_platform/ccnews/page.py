@@ -21,8 +21,8 @@ from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.warc import DroppedWarcRecord, RecordInfo, WarcResponse
 from news_platform.html.dates import parse_rfc822_date
 from news_platform.html.decode import content_type_charset, decode_html
-from news_platform.html.feed_autodiscovery import FeedLink, feed_links
-from news_platform.html.page_metadata import PageMetadata, parse_page_metadata
+from news_platform.html.jsonld import PageMetadata, parse_page_metadata
+from news_platform.html.links import FeedLink, feed_links
 from news_platform.web.urls import reversed_domain, reversed_labels, surt
 
 # Larger steps would lose more of a body before its damage.

@@ -46,7 +46,7 @@ from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 _SILENT = CollectListener()
 
 
-class Redo(StrEnum):
+class RebuildMode(StrEnum):
     """Which WARCs of a day to collect.
 
     missing: those that are not collected, or not as their source is now. outdated: also those that
@@ -123,7 +123,7 @@ def collect_day(
     options: CollectOptions,
     now: datetime,
     attempt: str,
-    redo: Redo = Redo.outdated,
+    redo: RebuildMode = RebuildMode.outdated,
     listener: CollectListener = _SILENT,
 ) -> CollectReport:
     """Collect the WARCs that the crawl lists for a day and that are missing or to be redone.
@@ -215,7 +215,7 @@ def plan_day(
     crawl: ObjectStore,
     root: ObjectStore,
     options: CollectOptions,
-    redo: Redo = Redo.outdated,
+    redo: RebuildMode = RebuildMode.outdated,
 ) -> DayPlan:
     """Compare the listing of a day with its markers; `options` may cap the WARCs of the day.
 
@@ -229,9 +229,9 @@ def plan_day(
     room = None if options.max_warcs is None else max(0, options.max_warcs - len(collected))
     missing = tuple(warc for warc in listed if warc.name not in collected)
     wanted = {
-        Redo.missing: frozenset[str](),
-        Redo.outdated: outdated_names(units, options),
-        Redo.all: frozenset(collected),
+        RebuildMode.missing: frozenset[str](),
+        RebuildMode.outdated: outdated_names(units, options),
+        RebuildMode.all: frozenset(collected),
     }[redo]
     again = tuple(warc for warc in listed if warc.name in collected & wanted)
     return DayPlan(day, listed, missing[:room], again)

@@ -5,8 +5,8 @@ first, then their files go. `captures` and `feed_candidates` stay.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from functools import partial
 
 from news_platform.datasets.collected import Collected
@@ -16,7 +16,7 @@ from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.collected_months import expire_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values
-from news_platform.storage.retention import ExpiringUnit, last_expired_day
+from news_platform.storage.retention import ExpiringUnit
 
 _FOLDER = "news/raw"
 _NOT_STORED = (
@@ -25,30 +25,27 @@ _NOT_STORED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRows:
-    """What the domain store holds of raw_news.
-
-    `days` returns those of the given days that it holds, `by_warc` reads a day of it and counts the
-    rows of each WARC.
-    """
-
-    days: Callable[[Collection[str]], Collection[str]]
-    by_warc: Callable[[str], Mapping[str, int]]
-
-
 def expiring_days(
-    store: ObjectStore, *, keep_days: int, now: datetime, stored: StoredRows
+    store: ObjectStore,
+    *,
+    keep_days: int,
+    now: datetime,
+    stored_days: Callable[[Collection[str]], Collection[str]],
+    rows_by_warc: Callable[[str], Mapping[str, int]],
 ) -> dict[str, ExpiringUnit]:
-    """Return the days older than `keep_days` that have files."""
-    newest = last_expired_day(now.date(), keep_days)
+    """Return the days older than `keep_days` that have files.
+
+    `stored_days` returns those of the given days that the domain store holds, `rows_by_warc` reads
+    a day of it and counts the rows of each WARC.
+    """
+    newest = now.date() - timedelta(days=keep_days + 1)
     found = {str(day): _day_files(store, day) for day in _days_with_files(store) if day <= newest}
     fresh = [key for key, (markers, files) in found.items() if markers and files]
-    held = stored.days(fresh) if fresh else ()
+    held = stored_days(fresh) if fresh else ()
 
     def release(key: str, markers: Sequence[Collected]) -> None:
         if markers:
-            _require_rows(markers, stored.by_warc(key))
+            _require_rows(markers, rows_by_warc(key))
             expire_collected(store, markers, expired_at=now.isoformat(timespec="seconds"))
 
     return {

@@ -40,11 +40,9 @@ from news_platform.datasets.raw_news import (
     DROPPED_RESPONSES,
     FEED_CANDIDATES,
     RAW_NEWS,
-    captures_path,
-    dropped_responses_path,
-    feed_candidates_path,
     raw_news_day_prefix,
     raw_news_path,
+    side_path,
     warc_day,
 )
 from news_platform.datasets.takedowns import TAKEN_DOWN
@@ -291,10 +289,10 @@ def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> 
         raw_news_path(day, language, filename=warc_name): part.path
         for language, part in written.news.items()
     }
-    files[captures_path(day, warc_name)] = written.captures.path
-    files[feed_candidates_path(day, warc_name)] = written.feeds.path
+    files[side_path(CAPTURES, day, warc_name)] = written.captures.path
+    files[side_path(FEED_CANDIDATES, day, warc_name)] = written.feeds.path
     if written.dropped:
-        files[dropped_responses_path(day, warc_name)] = written.dropped.path
+        files[side_path(DROPPED_RESPONSES, day, warc_name)] = written.dropped.path
     old = find_collected(root, day=day, warc=warc_name)
     if old and replace(old, attempt=marker.attempt, collected_at=marker.collected_at) == marker:
         marker = old
@@ -315,8 +313,7 @@ def _stored_folders(root: ObjectStore, day: date, warc_name: str) -> list[str]:
     own = f"/filename={quote(warc_name, safe='')}"
     found = {info.path.rpartition("/")[0] for info in root.list(raw_news_day_prefix(day))}
     side = [
-        path_of(day, warc_name)
-        for path_of in (captures_path, feed_candidates_path, dropped_responses_path)
+        side_path(table, day, warc_name) for table in (CAPTURES, FEED_CANDIDATES, DROPPED_RESPONSES)
     ]
     return [
         *sorted(folder for folder in found if folder.endswith(own)),

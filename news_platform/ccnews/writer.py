@@ -24,8 +24,7 @@ from news_platform.ccnews.page import CrawledPage
 from news_platform.ccnews.warc import DroppedWarcRecord
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.raw_news import CAPTURES, DROPPED_RESPONSES, FEED_CANDIDATES, RAW_NEWS
-from news_platform.html.feed_autodiscovery import FeedLink
-from news_platform.html.links import join_link
+from news_platform.html.links import FeedLink, join_link
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 
 # Each row group costs about 1 ms: groups of 8 MB and 4 MB were slower (docs/benchmarks/ccnews.md).

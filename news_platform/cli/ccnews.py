@@ -18,7 +18,7 @@ from news_platform.ccnews.maintenance import accept_broken, check_sources, list_
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
-    Redo,
+    RebuildMode,
     WarcSource,
     collect_warcs,
     outdated,
@@ -228,8 +228,8 @@ def _crawl_path(warc: str) -> str:
 )
 @click.option(
     "--redo",
-    type=click.Choice([one.value for one in Redo]),
-    default=Redo.outdated.value,
+    type=click.Choice([one.value for one in RebuildMode]),
+    default=RebuildMode.outdated.value,
     show_default=True,
     help="Which WARCs to collect: missing ones; also those collected by another version or with "
     "other options; or all.",
@@ -258,7 +258,7 @@ def collect(
         raise click.UsageError("expected WARCs, --days or --older-than")
     # A WARC that is named and also listed is read from the named place.
     named = _by_name([_warc_source(warc, resources) for warc in warcs])
-    choice, days = Redo.all if again else Redo(redo), days or []
+    choice, days = RebuildMode.all if again else RebuildMode(redo), days or []
     listed = [
         *_warcs_of_days(resources, days, choice),
         *_outdated_warcs(resources, older_than),
@@ -311,7 +311,9 @@ def _warc_source(warc: str, resources: Resources) -> WarcSource:
     return WarcSource(warc_name, (open_store(folder, options=crawl_options(resources.settings)),))
 
 
-def _warcs_of_days(resources: Resources, days: Sequence[date], redo: Redo) -> Iterator[WarcSource]:
+def _warcs_of_days(
+    resources: Resources, days: Sequence[date], redo: RebuildMode
+) -> Iterator[WarcSource]:
     options, sources = collect_options(resources.settings.ccnews), resources.crawl.sources
     root = resources.data_root.store
     for day in days:
@@ -329,18 +331,18 @@ def _outdated_warcs(resources: Resources, older_than: str | None) -> Iterator[Wa
             yield _warc_source(marker.source, resources)
 
 
-def _is_collected(warc: WarcSource, resources: Resources, redo: Redo) -> bool:
+def _is_collected(warc: WarcSource, resources: Resources, redo: RebuildMode) -> bool:
     """Return whether the WARC has a marker of the same size that need not be redone."""
     day = warc_day(warc.warc_name)
     # Without a day in its name, the place of the marker is known only after reading.
-    if day is None or redo is Redo.all:
+    if day is None or redo is RebuildMode.all:
         return False
     marker = find_collected(resources.data_root.store, day=day, warc=warc.warc_name)
     if marker is None or marker.source_bytes != warc.size_bytes():
         return False
     current = collect_options(resources.settings.ccnews).recipe
     is_current = marker.is_expired or recipe_of(marker.fingerprint) == current
-    return redo is Redo.missing or is_current
+    return redo is RebuildMode.missing or is_current
 
 
 def _collect(

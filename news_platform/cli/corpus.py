@@ -8,25 +8,27 @@ from typing import Any
 
 import click
 
-from news_platform.ccnews.pipeline import Redo
+from news_platform.ccnews.pipeline import RebuildMode
 from news_platform.cli.command import Output, command
 from news_platform.cli.options import count_type
 from news_platform.composition.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.corpus.export.card import ExportManifest
-from news_platform.corpus.export.pipeline import export_corpus
-from news_platform.corpus.export.publish import replacing_folder
-from news_platform.corpus.export.selection import (
+from news_platform.corpus.export.filtering import (
     FORMATS,
     KEEPS,
     TOPICS,
     ExportSelection,
 )
-from news_platform.corpus.feed_articles import build_feed_day, feed_dataset, wanted_feed_days
+from news_platform.corpus.export.pipeline import export_corpus
+from news_platform.corpus.export.publish import replacing_folder
 from news_platform.corpus.pipeline import (
     CorpusDay,
     build_crawl_day,
+    build_feed_day,
     crawl_dataset,
+    feed_dataset,
     outdated_crawl_days,
+    wanted_feed_days,
 )
 from news_platform.corpus.rows import QUALITY_FLAGS
 from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES
@@ -51,8 +53,8 @@ def corpus() -> None:
 @click.option("--day", "days", multiple=True, help="Only this day, as 2025-11-01; repeatable.")
 @click.option(
     "--redo",
-    type=click.Choice([one.value for one in Redo]),
-    default=Redo.outdated.value,
+    type=click.Choice([one.value for one in RebuildMode]),
+    default=RebuildMode.outdated.value,
     show_default=True,
     help="Build what is missing or changed; also what another version made; or every day.",
 )
@@ -62,16 +64,20 @@ def build(resources: Resources, days: tuple[str, ...], redo: str) -> Output:
     These are days of crawl_articles and feed_articles. Days given by --day are always built.
     """
     wanted = {as_day(day).isoformat() for day in days}
-    done = [report for report in _built(resources, wanted, Redo(redo)) if report is not None]
+    done = [report for report in _built(resources, wanted, RebuildMode(redo)) if report is not None]
     lines = [f"{one.day}  {one.articles:>9} articles of {one.pages} pages" for one in done]
     return Output([asdict(report) for report in done], "\n".join(lines) or "up to date")
 
 
-def _built(resources: Resources, wanted: set[str], redo: Redo) -> list[CorpusDay | None]:
+def _built(resources: Resources, wanted: set[str], redo: RebuildMode) -> list[CorpusDay | None]:
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
     collected = wanted_inputs(store, CRAWL_ARTICLES, options)
     outdated = collected.keys() & outdated_crawl_days(store)
-    more = {Redo.missing: set(), Redo.outdated: outdated, Redo.all: collected.keys()}[redo]
+    more = {
+        RebuildMode.missing: set(),
+        RebuildMode.outdated: outdated,
+        RebuildMode.all: collected.keys(),
+    }[redo]
     crawl = more | stale_partitions(collected, built_inputs(store, CRAWL_ARTICLES)).keys()
     feeds = stale_partitions(wanted_feed_days(store), read_inputs(store, "feed_articles"))
     rows = partial(iter_warc_frames, store)

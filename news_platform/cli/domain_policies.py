@@ -31,7 +31,7 @@ from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.entries import add_sitemap_entries
 from news_platform.rss.ledger.feed_rows import domains_with_feeds
 from news_platform.storage.commit.root import RootAccess
-from news_platform.web.ai_bots import AI_BOTS, compare_bots, parse_bot_list
+from news_platform.web.robots import AI_BOTS, compare_bots, parse_bot_list
 from news_platform.web.urls import registrable_domain
 
 _SURVEYED_DAYS = 30

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -21,9 +21,16 @@ from news_platform.resources import Resources
 from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.commit.root import RootAccess, read_world
 from news_platform.storage.sql.engine import checked_url, ledger_url, open_engine, shown_url
-from news_platform.storage.sql.ledger_archive import LedgerManifest, read_manifest, unpacked
-from news_platform.storage.sql.ledger_check import LedgerCheck, check_ledger
-from news_platform.storage.sql.ledger_copy import backup_ledger, move_ledger, restore_ledger
+from news_platform.storage.sql.ledger_backup import (
+    LedgerCheck,
+    LedgerManifest,
+    backup_ledger,
+    check_ledger,
+    move_ledger,
+    read_manifest,
+    restore_ledger,
+    unpacked,
+)
 
 
 @click.group()
@@ -90,7 +97,8 @@ def check(file: Path | None, root: str, as_json: bool) -> None:
             return
     else:
         found = _checked(resources_for(root))
-    emit(_check_document(found), as_json=as_json, text="\n".join(_check_lines(found)))
+    document = {"is_damaged": bool(found.problems), **asdict(found)}
+    emit(document, as_json=as_json, text="\n".join(_check_lines(found)))
     if found.problems:
         raise StorageError(f"ledger {found.ledger!r} is damaged: {found.problems[0]}")
 
@@ -126,9 +134,7 @@ def _checked(resources: Resources) -> LedgerCheck:
         with _engine(url) as engine:
             require_articles(engine, resources.data_root.store)
     except StorageError as error:
-        return LedgerCheck(
-            found.ledger, found.revision, found.is_outdated, found.rows, (str(error),)
-        )
+        return replace(found, problems=(str(error),))
     return found
 
 
@@ -163,10 +169,6 @@ def _show_rows(done: str, url: str, rows: Mapping[str, int], *, as_json: bool) -
     shown = shown_url(checked_url(url))
     text = f"{done} {shown}: {sum(rows.values())} rows of {len(rows)} tables, all read back"
     emit({"ledger": shown, "rows": sum(rows.values()), "tables": rows}, as_json=as_json, text=text)
-
-
-def _check_document(found: LedgerCheck) -> Mapping[str, object]:
-    return {"is_damaged": bool(found.problems), **asdict(found)}
 
 
 def _check_lines(found: LedgerCheck) -> Iterator[str]:

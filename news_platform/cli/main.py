@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from news_platform.errors import ConfigError, NewsPlatformError, redacted
-from news_platform.isolation.environment import forbid_core_dumps
+from news_platform.isolation.worker import forbid_core_dumps
 
 # The module of each command in this package. It is imported only when the command is called, so
 # that `--help` and small commands start at once.

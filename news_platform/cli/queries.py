@@ -19,8 +19,7 @@ from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchAnswer, SearchOptions
 from news_platform.search.index import Hit
-from news_platform.search.months import join_months
-from news_platform.search.pipeline import FoundArticle, build_day
+from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.units import stale_units
 from news_platform.text.readable import as_day

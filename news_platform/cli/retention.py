@@ -1,17 +1,16 @@
 """`news-platform retention`: show and delete what the policies in the settings no longer keep."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 import click
 
-from news_platform.ccnews.retention import StoredRows, expiring_days
-from news_platform.cli.options import emit, json_option, resources_for, root_option
-from news_platform.datasets.domain_store import ROOT as STORE
-from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
+from news_platform.ccnews.retention import expiring_days
+from news_platform.cli.command import Output, command, table
+from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_STORE
 from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.registry import DATASETS
 from news_platform.domain_store.fragments import rows_by_warc
 from news_platform.domain_store.retention import expiring_batches, old_generations, stored_days
 from news_platform.errors import ConfigError, InputError, NewsPlatformError
@@ -23,12 +22,22 @@ from news_platform.rss.article_files import (
     find_expired_full_texts,
     find_expired_pages,
 )
+from news_platform.settings import Settings
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.engines import FileEngine
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
-from news_platform.storage.retention import ExpiringUnit, Expiry, apply_retention, planned
+from news_platform.storage.retention import (
+    ExpiringUnit,
+    Expiry,
+    apply_retention,
+    expiring_units,
+    planned,
+)
 
 # A century. More is a mistake, and the calendar has an end.
 _MOST_DAYS = 36_500
+Find = Callable[..., Mapping[str, ExpiringUnit]]
+"""From `keep_days` to the units that are older."""
 
 
 @click.group()
@@ -42,100 +51,82 @@ def retention() -> None:
     """
 
 
-@retention.command()
-@root_option
-@json_option
-def plan(root: str, as_json: bool) -> None:
+@command(retention)
+def plan(resources: Resources) -> Output:
     """Show what `apply` would delete, and change nothing."""
-    policies = _policies(resources_for(root))
-    _show([planned(one.dataset, one.units()) for one in policies], as_json=as_json)
+    return _output([planned(name, units) for name, _, units in _expiring(resources)])
 
 
-@retention.command()
-@root_option
-@json_option
-def apply(root: str, as_json: bool) -> None:
+@command(retention, access=RootAccess.WRITE)
+def apply(resources: Resources) -> Output:
     """Delete what the policies no longer keep."""
-    policies = _policies(resources_for(root, RootAccess.WRITE))
-    found = [(policy, policy.units()) for policy in policies]
+    found = _expiring(resources)
     # All of them first: a policy that is refused must leave everything as it is.
-    _require_copies([planned(policy.dataset, units) for policy, units in found])
-    done = [apply_retention(policy.store, policy.dataset, units) for policy, units in found]
-    _show(done, as_json=as_json)
-    failed = [f"{one.dataset} {key}: {why}" for one in done for key, why in one.failed.items()]
-    if failed:
-        raise NewsPlatformError(f"kept {len(failed)} that should go, first: {failed[0]}")
+    _require_copies([planned(name, units) for name, _, units in found])
+    return _output([apply_retention(store, name, units) for name, store, units in found])
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How long a dataset is kept, by which setting, and how its old units are found."""
-
-    dataset: str
-    setting: str
-    keep_days: float | None
-    store: ObjectStore
-    find: Callable[[int], Mapping[str, ExpiringUnit]]
-
-    def units(self) -> Mapping[str, ExpiringUnit]:
-        """Return the units that are older than the dataset is kept."""
-        return self.find(int(self.keep_days or 0))
-
-
-def _policies(resources: Resources) -> list[Policy]:
-    """Return the policies that are set, joined with what each feature can delete."""
+def _expiring(resources: Resources) -> list[tuple[str, ObjectStore, Mapping[str, ExpiringUnit]]]:
+    """Return what each policy that is set no longer keeps, with the store that holds it."""
     settings, store, now = resources.settings, resources.data_root.store, resources.clock.now()
-    texts = open_full_texts(resources.data_root)
-    pages = store.child(PAGES_FOLDER)
-    stored = StoredRows(partial(stored_days, store), partial(rows_by_warc, store))
+    texts, pages = open_full_texts(resources.data_root), store.child(PAGES_FOLDER)
     options = build_options(settings.domain_store, store)
-    rss, kept = settings.rss, settings.retention
-    policies = (
-        Policy(
-            "full_texts",
-            "NEWS_PLATFORM_FULLTEXT_KEEP_DAYS",
-            rss.fulltext_keep_days,
-            texts,
-            partial(_old_files, resources, texts, find_expired_full_texts, expire_full_texts),
-        ),
-        Policy(
-            RAW_NEWS.name,
-            "NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS",
-            kept.raw_news_days,
+    # These go only if something else holds a copy, or knows that they are gone.
+    own: Mapping[str, Find] = {
+        RAW_NEWS.name: partial(
+            expiring_days,
             store,
-            lambda days: expiring_days(store, keep_days=days, now=now, stored=stored),
+            now=now,
+            stored_days=partial(stored_days, store),
+            rows_by_warc=partial(rows_by_warc, store),
         ),
-        Policy(
-            STAGED,
-            "NEWS_PLATFORM_RETAIN_STAGE_1_DAYS",
-            kept.stage_1_days,
+        DOMAIN_BUCKETS.name: partial(expiring_batches, store, now=now),
+    }
+    find_texts = partial(_old_files, resources, texts, find_expired_full_texts, expire_full_texts)
+    find_pages = partial(_old_files, resources, pages, find_expired_pages, expire_pages)
+    policies: list[tuple[str, int | str, ObjectStore, Find]] = [
+        ("full_texts", "rss.fulltext_keep_days", texts, find_texts),
+        *(
+            (
+                one.name,
+                one.keep,
+                store,
+                own.get(one.name, partial(expiring_units, FileEngine(store, one), now=now)),
+            )
+            for one in DATASETS.values()
+            if one.keep and one.is_asset
+        ),
+        (
+            DOMAIN_STORE.name,
+            "domain_store.grace_days",
             store,
-            lambda days: expiring_batches(store, keep_days=days, now=now),
+            lambda keep_days: old_generations(store, options=options, now=now),
         ),
-        Policy(
-            STORE,
-            "NEWS_PLATFORM_STORE_GRACE_DAYS",
-            settings.domain_store.grace_days,
-            store,
-            lambda _: old_generations(store, options=options, now=now),
-        ),
-        Policy(
-            "pages",
-            "NEWS_PLATFORM_PAGES_KEEP_DAYS",
-            rss.pages_keep_days or None,
-            pages,
-            partial(_old_files, resources, pages, find_expired_pages, expire_pages),
-        ),
-    )
-    chosen = [one for one in policies if one.keep_days is not None]
-    for one in chosen:
-        _require_days(one.setting, one.keep_days or 0)
-    return chosen
+        ("pages", "rss.pages_keep_days", pages, find_pages),
+    ]
+    chosen = [(one, _keep_days(settings, one[1])) for one in policies]
+    return [
+        (name, held_by, find(keep_days=days))
+        for (name, _, held_by, find), days in chosen
+        if days is not None
+    ]
 
 
-def _require_days(variable: str, days: float) -> None:
+def _keep_days(settings: Settings, keep: int | str) -> int | None:
+    """Return the days of a declaration or a setting; None for one that is not set."""
+    if isinstance(keep, int):
+        return keep
+    section, _, name = keep.partition(".")
+    given = getattr(settings, section)
+    days = getattr(given, name)
+    # Pages are not kept at all unless their setting is positive.
+    if days is None or (keep == "rss.pages_keep_days" and not days):
+        return None
     if not 0 <= days <= _MOST_DAYS:
-        raise ConfigError(f"{variable} is {days}: expected 0 to {_MOST_DAYS} days", thing=variable)
+        variable = str(type(given).model_fields[name].validation_alias)
+        expected = f"expected 0 to {_MOST_DAYS} days"
+        raise ConfigError(f"{variable} is {days}: {expected}", thing=variable)
+    return int(days)
 
 
 def _old_files(
@@ -143,16 +134,17 @@ def _old_files(
     store: ObjectStore,
     find: Callable[..., list[ObjectInfo]],
     expire: Callable[..., int],
-    days: int,
+    *,
+    keep_days: int,
 ) -> Mapping[str, ExpiringUnit]:
     """Return the files of articles that are old enough; their rows in the ledger go first."""
     if next(iter(store.list()), None) is None:  # without a file there may be no ledger either
         return {}
     engine, now = resources.ledger.engine, resources.clock.now()
-    files = find(engine, store, before=now - timedelta(days=days))
+    files = find(engine, store, before=now - timedelta(days=keep_days))
 
     def release() -> None:
-        expire(engine, store, keep_days=days, now=now)
+        expire(engine, store, keep_days=keep_days, now=now)
 
     return {"articles": ExpiringUnit(files, release=release)} if files else {}
 
@@ -165,18 +157,19 @@ def _require_copies(plans: Sequence[Expiry]) -> None:
         raise InputError(f"refused to delete {refused[0]}{more}; nothing was deleted")
 
 
-def _show(found: Sequence[Expiry], *, as_json: bool) -> None:
-    lines = [f"{'dataset':<16}{'objects':>9}{'bytes':>16}  keys", *map(_line, found)]
+def _output(found: Sequence[Expiry]) -> Output:
+    rows = [(one.dataset, sum(one.objects.values()), one.bytes, _span(one)) for one in found]
+    lines = [table(("dataset", "objects", "bytes", "keys"), rows)]
     for one in found:
         for kind in ("waiting", "failed", "refused"):
-            lines += [
-                f"{one.dataset} {key}: {kind}, {why}"
-                for key, why in sorted(getattr(one, kind).items())
-            ]
-    emit([one.as_json() for one in found], as_json=as_json, text="\n".join(lines))
+            whys: Mapping[str, str] = getattr(one, kind)
+            lines += [f"{one.dataset} {key}: {kind}, {whys[key]}" for key in sorted(whys)]
+    failed = [f"{one.dataset} {key}: {why}" for one in found for key, why in one.failed.items()]
+    message = f"kept {len(failed)} that should go, first: {next(iter(failed), None)}"
+    failure = NewsPlatformError(message) if failed else None
+    return Output([one.as_json() for one in found], "\n".join(lines), failure)
 
 
-def _line(one: Expiry) -> str:
+def _span(one: Expiry) -> str:
     keys = sorted(one.objects)
-    span = keys[0] if len(keys) == 1 else f"{len(keys)}: {keys[0]} to {keys[-1]}" if keys else ""
-    return f"{one.dataset:<16}{sum(one.objects.values()):>9}{one.bytes:>16}  {span}".rstrip()
+    return keys[0] if len(keys) == 1 else f"{len(keys)}: {keys[0]} to {keys[-1]}" if keys else ""

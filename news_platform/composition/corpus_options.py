@@ -4,10 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from news_platform.corpus.export.pipeline import ExportOptions
-from news_platform.corpus.export.selection import ExportSelection, Stated, StatedUsage, UsageRule
-from news_platform.corpus.export.tokens import load_tokenizer
-from news_platform.corpus.options import CorpusOptions
+from news_platform.corpus.crawl_pages import CorpusOptions
+from news_platform.corpus.export.filtering import ExportSelection, Stated, StatedUsage, UsageRule
+from news_platform.corpus.export.pipeline import ExportOptions, load_tokenizer
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.usage import UsageHistory
 from news_platform.near_duplicates.reading import read_clusters

@@ -28,11 +28,10 @@ from news_platform.domain_metadata import explain as survey
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_store import explain as domain_store
 from news_platform.errors import InputError
-from news_platform.near_duplicates.explain import explain_clusters
+from news_platform.near_duplicates.reading import explain_clusters
 from news_platform.resources import Resources, alarm_options
 from news_platform.rss import explain as ledger
-from news_platform.search.explain import explain_index
-from news_platform.search.reading import IndexCache
+from news_platform.search.reading import IndexCache, explain_index
 from news_platform.storage.engines import TARGET_ROLES
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns

@@ -15,9 +15,8 @@ import sqlalchemy as sa
 from news_platform.ccnews.maintenance import recount_day as recount_collected
 from news_platform.composition.corpus_options import export_options, export_selection
 from news_platform.composition.engines import existing_ledger, open_dataset
-from news_platform.corpus.export.monthly import build_month
-from news_platform.corpus.export.publish import delete_older_versions
-from news_platform.corpus.recount import recount_day as recount_articles
+from news_platform.corpus.export.publish import build_month, delete_older_versions
+from news_platform.corpus.pipeline import recount_day as recount_articles
 from news_platform.datasets.dataset import WHOLE, Column, Dataset, Place, Role
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.registry import DATASETS

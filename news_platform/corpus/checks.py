@@ -5,8 +5,8 @@ from datetime import date
 
 import polars as pl
 
+from news_platform.corpus.crawl_pages import CorpusOptions
 from news_platform.corpus.export.publish import current_version, version_files
-from news_platform.corpus.options import CorpusOptions
 from news_platform.datasets.corpus import SORT_COLUMNS, TRAINING_EXPORT
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
 from news_platform.storage.commit.markers import read_markers, read_report

@@ -3,15 +3,14 @@
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 
 import polars as pl
 
-from news_platform.corpus.options import CorpusOptions
-from news_platform.corpus.rows import PagePlace
-from news_platform.corpus.worker_types import CrawlPage
+from news_platform.corpus.rows import TARGET, CrawlPage, PagePlace
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import CAPTURES, captures_path
+from news_platform.datasets.raw_news import CAPTURES, side_path
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames, scan_table
@@ -25,15 +24,27 @@ ExpiredRows = Callable[[str, Mapping[str, int]], Iterator[pl.DataFrame]]
 Covers = Callable[[str], bool]
 
 OTHER_DOMAIN = "other_domain"
-TAKEN_DOWN = "taken_down"
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedPage:
-    """A page to judge, and where it was found."""
+class CorpusOptions:
+    """Which pages are classified, the limits of the workers, and how long replaced files stay.
 
-    page: CrawlPage
-    place: PagePlace
+    Empty `languages` or `domains` mean all; domains are registrable, in natural order. `run_bytes`
+    is the memory for rows that wait to be sorted. `target` is what a worker runs on each page.
+    """
+
+    languages: frozenset[str] = frozenset()
+    domains: frozenset[str] = frozenset()
+    workers: int = 2
+    # Real pages take milliseconds: what takes longer hangs.
+    page_seconds: float = 30.0
+    memory_bytes: int = 1_000_000_000
+    run_bytes: int = 64 << 20
+    scratch: str | None = None
+    # How long replaced files stay for readers; also Delta's own default.
+    grace: timedelta = timedelta(days=7)
+    target: str = TARGET
 
 
 class CrawlPages:
@@ -59,7 +70,7 @@ class CrawlPages:
         self._covers = covers
         self._expired_rows = expired_rows
 
-    def __iter__(self) -> Iterator[PlacedPage]:
+    def __iter__(self) -> Iterator[tuple[CrawlPage, PagePlace]]:
         """Yield the pages: those of expired WARCs, then file by file by WARC and language."""
         yield from self._expired()
         for marker in self._markers:
@@ -71,7 +82,7 @@ class CrawlPages:
                     ):
                         yield from self._of_frame(frame, places)
 
-    def _expired(self) -> Iterator[PlacedPage]:
+    def _expired(self) -> Iterator[tuple[CrawlPage, PagePlace]]:
         expired = {one.warc: one for one in self._markers if one.is_expired}
         if not expired:
             return
@@ -86,7 +97,9 @@ class CrawlPages:
             for (warc,), part in frame.group_by("filename", maintain_order=True):
                 yield from self._of_frame(part, places[str(warc)])
 
-    def _of_frame(self, frame: pl.DataFrame, places: "_Places") -> Iterator[PlacedPage]:
+    def _of_frame(
+        self, frame: pl.DataFrame, places: "_Places"
+    ) -> Iterator[tuple[CrawlPage, PagePlace]]:
         for uri, tree, host, http_date in frame.select(*_COLUMNS).iter_rows():
             self.pages += 1
             place = places.of(uri, http_date)
@@ -95,7 +108,7 @@ class CrawlPages:
             elif self._covers(canonical_url(uri)):
                 self.dropped[TAKEN_DOWN] += 1
             else:
-                yield PlacedPage(CrawlPage(uri, tree), place)
+                yield CrawlPage(uri, tree), place
 
 
 class _Places:
@@ -104,7 +117,7 @@ class _Places:
     def __init__(self, store: ObjectStore, marker: Collected) -> None:
         self._marker = marker
         self._known: dict[str, deque[tuple[str | None, int, int | None]]] = defaultdict(deque)
-        path = captures_path(marker.day, marker.warc)
+        path = side_path(CAPTURES, marker.day, marker.warc)
         if marker.captures is not None and store.exists(path):
             wanted = ("uri", "warc_date", "record_offset", "record_length")
             rows = scan_table(store, [path], CAPTURES).select(*wanted).collect()

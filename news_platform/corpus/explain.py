@@ -4,11 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
-from news_platform.corpus.export.choice import NARROW, ArticleChoice
+from news_platform.corpus.crawl_pages import CorpusOptions
+from news_platform.corpus.export.filtering import (
+    NARROW,
+    ArticleChoice,
+    ExportSelection,
+    StatedUsage,
+)
 from news_platform.corpus.export.publish import current_version, version_files
-from news_platform.corpus.export.selection import ExportSelection, StatedUsage
-from news_platform.corpus.options import CorpusOptions
-from news_platform.corpus.worker_types import NO_TEXT, NOT_AN_ARTICLE, CrawlPage, JudgedPage
+from news_platform.corpus.pipeline import classify_pages
+from news_platform.corpus.rows import NO_TEXT, NOT_AN_ARTICLE, CrawlPage
 from news_platform.datasets.corpus import (
     CRAWL_ARTICLES,
     DELTA_TABLES,
@@ -16,7 +21,6 @@ from news_platform.datasets.corpus import (
     TRAINING_EXPORT,
 )
 from news_platform.datasets.evidence import Evidence
-from news_platform.isolation.pool import Done, Pool
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
@@ -53,7 +57,9 @@ def explain_missing(
     """
     built = read_markers(store, CRAWL_ARTICLES.name)
     html = html_of(days[0]) if days and days[0] in built else None
-    page = _classify(url, html, options) if html is not None else None
+    # In a killable worker.
+    pages = [] if html is None else [CrawlPage(url, html)]
+    page = next(iter(classify_pages(pages, options)), None)
     for day in days:
         if day not in built:
             text = f"The corpus of {day} is not built yet: run `news-platform corpus build`."
@@ -67,20 +73,6 @@ def explain_missing(
             source=f"{CRAWL_ARTICLES.name} day={day}",
             details={"day": day, "reason": reason},
         )
-
-
-def _classify(url: str, html: str, options: CorpusOptions) -> JudgedPage | None:
-    """Classify a page in a killable worker."""
-    with Pool(
-        options.target,
-        workers=1,
-        deadline_seconds=options.page_seconds,
-        memory_bytes=options.memory_bytes,
-    ) as pool:
-        outcome = next(iter(pool.map([CrawlPage(url, html)])), None)
-    if outcome is None or isinstance(outcome, Done):
-        return outcome.value if outcome is not None else None
-    return JudgedPage(None, outcome.reason)
 
 
 def explain_export(

@@ -1,10 +1,12 @@
 """Build the two tables of the corpus, one day at a time.
 
-`build_crawl_day` reads a collected day of raw_news, judges each page in a killable worker, sorts
-the articles and replaces the day in crawl_articles. `build_feed_day` does the same for the articles
-of feeds, which are extracted already. A marker says what each day was built from.
+`build_crawl_day` reads a collected day of raw_news, classifies each page in a killable worker,
+sorts the articles and replaces the day in crawl_articles. `build_feed_day` does the same for the
+articles of feeds, which are extracted already. A marker says what each day was built from.
 """
 
+import hashlib
+import io
 import logging
 import tempfile
 from collections import Counter, deque
@@ -13,29 +15,51 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any, cast
 
 import polars as pl
 
-from news_platform.articles.article import EXTRACTOR_VERSION
-from news_platform.corpus.crawl_pages import Covers, CrawlPages, ExpiredRows, PlacedPage
-from news_platform.corpus.options import CorpusOptions
-from news_platform.corpus.page_version import PAGE_MODEL_VERSION
-from news_platform.corpus.rows import ArticleRow, PagePlace, crawl_frame
+from news_platform.corpus.crawl_pages import (
+    CorpusOptions,
+    Covers,
+    CrawlPages,
+    ExpiredRows,
+)
+from news_platform.corpus.rows import (
+    ArticleRow,
+    ClassifiedPage,
+    CrawlPage,
+    PagePlace,
+    crawl_frame,
+    feed_frame,
+)
 from news_platform.corpus.sorted_rows import iter_runs, merge_runs
-from news_platform.corpus.worker_types import CrawlPage, JudgedPage
-from news_platform.datasets.collected import Collected
-from news_platform.datasets.corpus import CRAWL_ARTICLES, SORT_COLUMNS, STATISTICS_COLUMNS
+from news_platform.datasets import versions
+from news_platform.datasets.corpus import (
+    CRAWL_ARTICLES,
+    FEED_ARTICLES,
+    SORT_COLUMNS,
+    STATISTICS_COLUMNS,
+)
+from news_platform.datasets.feeds import ARTICLES, articles_path
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.isolation.pool import Done, Pool
+from news_platform.storage.chunks import chunked
 from news_platform.storage.commit import collected
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
+    change_report,
+    content_part,
     delete_marker,
+    fingerprint_of,
     read_markers,
     write_marker,
 )
 from news_platform.storage.delta import DeltaDataset, ReplacedPartition
-from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.units import wanted_inputs
+from news_platform.storage.delta_engine import DeltaEngine
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.parquet import path_values, read_table
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform.takedowns.build_filters import build_obeying
 
 _log = logging.getLogger(__name__)
@@ -44,9 +68,10 @@ DUPLICATE_ADDRESS = "duplicate_address"
 # Rows that become one frame; a Polars column takes far less memory than Python objects.
 _FRAME_ROWS = 256
 _MERGE_KEYS = (*SORT_COLUMNS, "fetched_at", "warc", "record_offset")
-SHOWN_DOMAINS = 20
-# What made the articles of a day: the extractor, and the model that tells articles apart.
-CRAWL_VERSION = f"{EXTRACTOR_VERSION}-{PAGE_MODEL_VERSION}"
+_SHOWN_DOMAINS = 20
+# Columns that contain the root's path, or that change whenever a feed is polled.
+_PASSING = ("full_text_ref", "full_text_len", "last_seen_rss", "sources_list", "aliases")
+NO_TEXT_OR_TWICE = "no_text_or_address_twice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +104,11 @@ def crawl_dataset(store: ObjectStore) -> DeltaDataset:
     return DeltaDataset(store, CRAWL_ARTICLES, STATISTICS_COLUMNS)
 
 
+def feed_dataset(store: ObjectStore) -> DeltaDataset:
+    """Return the Delta table of the feeds' articles."""
+    return DeltaDataset(store, FEED_ARTICLES, STATISTICS_COLUMNS)
+
+
 def outdated_crawl_days(store: ObjectStore, *, newest: int | None = None) -> list[str]:
     """Return the days whose articles another version made, oldest first.
 
@@ -86,7 +116,7 @@ def outdated_crawl_days(store: ObjectStore, *, newest: int | None = None) -> lis
     """
     markers = read_markers(store, CRAWL_ARTICLES.name)
     chosen = sorted(sorted(markers, reverse=True)[:newest])
-    return [day for day in chosen if markers[day].scope != CRAWL_VERSION]
+    return [day for day in chosen if markers[day].scope != versions.CRAWL_ARTICLES]
 
 
 def build_crawl_day(
@@ -116,14 +146,16 @@ def build_crawl_day(
         return None
     markers = collected.parse_listed(store, units)
     pages = CrawlPages(store, markers, options=options, covers=covers, expired_rows=expired_rows)
-    report = _build(store, day, pages, options=options, source_bytes=_raw_bytes(markers))
+    report = _build(
+        store, day, pages, options=options, source_bytes=sum(one.bytes for one in markers)
+    )
     write_marker(
         store,
         CRAWL_ARTICLES.name,
         day,
         inputs=inputs,
         report=asdict(report),
-        scope=CRAWL_VERSION,
+        scope=versions.CRAWL_ARTICLES,
     )
     return report
 
@@ -148,22 +180,18 @@ def remove_day(dataset: DeltaDataset, day: str, *, scratch: str | None) -> None:
     delete_marker(dataset.store, dataset.table.name, day)
 
 
-def _raw_bytes(markers: Iterable[Collected]) -> int:
-    return sum(marker.bytes for marker in markers)
-
-
 def _build(
     store: ObjectStore, day: str, pages: CrawlPages, *, options: CorpusOptions, source_bytes: int
 ) -> CorpusDay:
-    judged = _JudgedDay(pages, options)
+    articles = _ClassifiedDay(pages, options)
     with tempfile.TemporaryDirectory(dir=options.scratch) as name:
         folder = Path(name)
-        frames = judged.frames()
+        frames = articles.frames()
         runs = list(iter_runs(frames, folder, keys=_MERGE_KEYS, run_bytes=options.run_bytes))
         counts = TableCounts()
-        rows = counts.counted(_once_each(merge_runs(runs, keys=SORT_COLUMNS), judged.dropped))
+        rows = counts.counted(_once_each(merge_runs(runs, keys=SORT_COLUMNS), articles.dropped))
         done = crawl_dataset(store).replace(day, rows, scratch=folder)
-    dropped = judged.dropped + pages.dropped
+    dropped = articles.dropped + pages.dropped
     return counts.report(day, done, pages=pages.pages, dropped=dropped, source_bytes=source_bytes)
 
 
@@ -177,55 +205,51 @@ def _once_each(frames: Iterable[pl.DataFrame], dropped: Counter[str]) -> Iterato
         yield kept
 
 
-class _JudgedDay:
+class _ClassifiedDay:
     """The articles of a day as frames, in the order of the pages."""
 
     def __init__(self, pages: CrawlPages, options: CorpusOptions) -> None:
         self.dropped: Counter[str] = Counter()
         self._pages = pages
         self._options = options
-        self._waiting: deque[PlacedPage] = deque()
+        self._waiting: deque[tuple[CrawlPage, PagePlace]] = deque()
 
     def frames(self) -> Iterator[pl.DataFrame]:
-        rows: list[ArticleRow] = []
-        places: list[PagePlace] = []
-        for row, place in self._rows():
-            rows.append(row)
-            places.append(place)
-            if len(rows) >= _FRAME_ROWS:
-                yield crawl_frame(rows, places)
-                rows, places = [], []
-        if rows:
-            yield crawl_frame(rows, places)
+        for batch in chunked(self._rows(), _FRAME_ROWS):
+            yield crawl_frame([row for row, _ in batch], [place for _, place in batch])
 
     def _rows(self) -> Iterator[tuple[ArticleRow, PagePlace]]:
-        with (
-            Pool(
-                self._options.target,
-                workers=self._options.workers,
-                deadline_seconds=self._options.page_seconds,
-                memory_bytes=self._options.memory_bytes,
-            ) as pool,
-            closing(self._to_judge()) as to_judge,
-        ):
-            for outcome in pool.map(to_judge):
-                placed = self._waiting.popleft()
-                if not isinstance(outcome, Done):
-                    _log.warning("%s: %s: %s", placed.page.url, outcome.reason, outcome.detail)
-                    self.dropped[outcome.reason] += 1
+        with closing(self._to_classify()) as pages:
+            for found in classify_pages(pages, self._options):
+                page, place = self._waiting.popleft()
+                if found.row is not None:
+                    yield found.row, place
                     continue
-                judged: JudgedPage = outcome.value
-                _log.debug("%s: %s", placed.page.url, judged.reason or "article")
-                if judged.row is None:
-                    self.dropped[judged.reason] += 1
-                else:
-                    yield judged.row, placed.place
+                self.dropped[found.reason] += 1
+                if found.detail:
+                    _log.warning("%s: %s: %s", page.url, found.reason, found.detail)
 
-    def _to_judge(self) -> Generator[CrawlPage, None, None]:
-        for placed in self._pages:
-            # The pool returns outcomes in the order of the pages.
-            self._waiting.append(placed)
-            yield placed.page
+    def _to_classify(self) -> Generator[CrawlPage, None, None]:
+        for page, place in self._pages:
+            self._waiting.append((page, place))
+            yield page
+
+
+def classify_pages(
+    pages: Iterable[CrawlPage], options: CorpusOptions
+) -> Generator[ClassifiedPage, None, None]:
+    """Classify pages in killable workers, in their order; a page that a worker lost has no row."""
+    with Pool(
+        options.target,
+        workers=options.workers,
+        deadline_seconds=options.page_seconds,
+        memory_bytes=options.memory_bytes,
+    ) as pool:
+        for outcome in pool.map(pages):
+            if isinstance(outcome, Done):
+                yield outcome.value
+            else:
+                yield ClassifiedPage(None, outcome.reason, outcome.detail)
 
 
 class TableCounts:
@@ -244,6 +268,16 @@ class TableCounts:
             self._words += int(frame["word_count"].sum() or 0)
             yield frame
 
+    def as_fields(self) -> dict[str, Any]:
+        """Return the counts as fields of a day's report."""
+        # By name where counts are equal: the same day gives the same report.
+        top = sorted(self._domains.items(), key=lambda item: (-item[1], item[0]))
+        return {
+            "languages": dict(sorted(self._languages.items())),
+            "top_domains": dict(top[:_SHOWN_DOMAINS]),
+            "words": self._words,
+        }
+
     def report(
         self,
         day: str,
@@ -254,18 +288,101 @@ class TableCounts:
         source_bytes: int,
     ) -> CorpusDay:
         """Return the report of the day."""
-        # By name where counts are equal: the same day gives the same report.
-        top = sorted(self._domains.items(), key=lambda item: (-item[1], item[0]))
         return CorpusDay(
             day,
             pages=pages,
             articles=done.rows,
-            dropped=dict(sorted(dropped.items())),
-            languages=dict(sorted(self._languages.items())),
-            top_domains=dict(top[:SHOWN_DOMAINS]),
-            words=self._words,
+            dropped={reason: count for reason, count in sorted(dropped.items()) if count},
             bytes=sum(done.file_bytes),
             files=len(done.file_bytes),
             source_bytes=source_bytes,
             version=done.version,
+            **self.as_fields(),
         )
+
+
+def recount_day(engine: DeltaEngine, day: str) -> None:
+    """Let the marker of a day count the articles that are left after some were removed.
+
+    The fingerprint stays, so nothing becomes stale.
+    """
+    marker = read_markers(engine.store, engine.dataset.name).get(day)
+    if marker is None:
+        return
+    files = [file for file in engine.table.files() if file.partition == day]
+    counts = TableCounts()
+    rows = engine.scan([day]).select("language", "domain", "word_count").collect()
+    articles = sum(frame.height for frame in counts.counted([rows]))
+    own = {
+        **counts.as_fields(),
+        "articles": articles,
+        "bytes": sum(file.size_bytes for file in files),
+        "files": len(files),
+        "version": engine.table.version(),
+    }
+
+    def change(report: Mapping[str, object]) -> Mapping[str, object]:
+        dropped = Counter(cast(Mapping[str, int], report.get("dropped", {})))
+        dropped[TAKEN_DOWN] += int(str(report.get("articles", 0))) - articles
+        return {**report, **own, "dropped": dict(sorted((+dropped).items()))}
+
+    change_report(engine.store, marker, change)
+
+
+def wanted_feed_days(store: ObjectStore) -> Mapping[str, str]:
+    """Return the fingerprint that each day should be built from: that of its exported file.
+
+    A built day whose file is gone maps to REMOVED.
+    """
+    # The folder also contains the full texts of articles.
+    files = store.list("articles", name_prefix="date=")
+    wanted = {path_values(info.path)["date"]: _feed_inputs(store, info) for info in files}
+    gone = [day for day in built_inputs(store, FEED_ARTICLES) if day not in wanted]
+    return wanted | dict.fromkeys(gone, REMOVED)
+
+
+def build_feed_day(
+    store: ObjectStore, day: str, *, covers: Covers | None = None, scratch: str | None = None
+) -> CorpusDay | None:
+    """Replace a day of feed_articles; return None if its articles are gone."""
+    if covers is None:
+        return obeying_build(
+            feed_dataset(store),
+            lambda found: build_feed_day(store, day, covers=found, scratch=scratch),
+        )
+    info = store.find(articles_path(day))
+    if info is None:
+        remove_day(feed_dataset(store), day, scratch=scratch)
+        return None
+    inputs = _feed_inputs(store, info)
+    articles = read_table(store, info.path, ARTICLES)
+    rows = feed_frame(articles)
+    kept = rows.filter(
+        pl.Series([not covers(url) for url in rows["canonical_url"]], dtype=pl.Boolean)
+    )
+    counts = TableCounts()
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        done = feed_dataset(store).replace(day, counts.counted([kept]), scratch=Path(folder))
+    dropped = {
+        NO_TEXT_OR_TWICE: articles.height - rows.height,
+        TAKEN_DOWN: rows.height - kept.height,
+    }
+    report = counts.report(
+        day, done, pages=articles.height, dropped=dropped, source_bytes=info.size_bytes
+    )
+    write_marker(store, FEED_ARTICLES.name, day, inputs=inputs, report=asdict(report))
+    return report
+
+
+def _feed_inputs(store: ObjectStore, info: ObjectInfo) -> str:
+    return fingerprint_of([info], content_part(store, _row_digest))
+
+
+def _row_digest(body: bytes) -> str:
+    """Return the SHA-256 of the columns that the table depends on."""
+    try:
+        rows = pl.read_parquet(io.BytesIO(body))
+        body = rows.drop(_PASSING, strict=False).write_ndjson().encode()
+    except (pl.exceptions.PolarsError, OSError):
+        pass  # The run that reads the damaged file reports it; a sensor only compares.
+    return hashlib.sha256(body).hexdigest()

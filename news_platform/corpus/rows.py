@@ -6,12 +6,10 @@ from datetime import datetime
 
 import polars as pl
 
-from news_platform.articles.article import Article
-from news_platform.articles.category import guess_category
+from news_platform.articles.article import Article, guess_category
 from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES, FEED_SOURCE
 from news_platform.datasets.feeds import ARTICLES
-from news_platform.text.normalize import text_hash
-from news_platform.text.words import count_words
+from news_platform.text.normalize import count_words, text_hash
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
 
 # Below, most texts are captions, teasers of a locked article, or the wrong part of the page.
@@ -32,6 +30,20 @@ QUALITY_FLAGS = (
     "unsure_text",
 )
 """Every quality flag, in the order in which a row lists them."""
+
+
+TARGET = "news_platform.corpus.worker:classify_page"
+"""What a worker process runs on each page; it alone loads the extractor."""
+NO_TEXT = "no_text"
+NOT_AN_ARTICLE = "not_an_article"
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlPage:
+    """A page to classify: its address and its decoded HTML."""
+
+    url: str
+    html: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,18 @@ class PagePlace:
     fetched_at: datetime
     record_offset: int | None = None
     record_length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedPage:
+    """The row of an article, or the reason why the page has none.
+
+    `detail` says how a worker failed at the page.
+    """
+
+    row: ArticleRow | None
+    reason: str = ""
+    detail: str = ""
 
 
 def article_row(article: Article, url: str) -> ArticleRow:

@@ -7,21 +7,25 @@ import gc
 
 from news_platform.articles.block_model import load_model
 from news_platform.articles.extract import inspect_page
-from news_platform.corpus.page_features import page_features
-from news_platform.corpus.page_model import load_page_model
-from news_platform.corpus.rows import article_row
-from news_platform.corpus.worker_types import NO_TEXT, NOT_AN_ARTICLE, CrawlPage, JudgedPage
+from news_platform.articles.page_model import load_page_model, page_features
+from news_platform.corpus.rows import (
+    NO_TEXT,
+    NOT_AN_ARTICLE,
+    ClassifiedPage,
+    CrawlPage,
+    article_row,
+)
 from news_platform.text.language import COMMON_LANGUAGES, detect
 
 
-def judge_page(page: CrawlPage) -> JudgedPage:
+def classify_page(page: CrawlPage) -> ClassifiedPage:
     """Extract the article of a page, and decide whether the page is one."""
     found = inspect_page(page.html, page.url)
     if found is None or not found.article.clean_text:
-        return JudgedPage(None, NO_TEXT)
+        return ClassifiedPage(None, NO_TEXT)
     if not load_page_model().is_article(page_features(found, page.html, page.url)):
-        return JudgedPage(None, NOT_AN_ARTICLE)
-    return JudgedPage(article_row(found.article, page.url))
+        return ClassifiedPage(None, NOT_AN_ARTICLE)
+    return ClassifiedPage(article_row(found.article, page.url))
 
 
 detect("ready")

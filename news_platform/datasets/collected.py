@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from urllib.parse import quote, unquote
 
-from news_platform.datasets.raw_news import captures_path, feed_candidates_path, raw_news_path
+from news_platform.datasets.raw_news import CAPTURES, FEED_CANDIDATES, raw_news_path, side_path
 from news_platform.errors import StorageError
 
 COLLECTED = "news/collected"
@@ -80,11 +80,8 @@ class Collected:
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all files that the marker covers, relative to the root."""
-        side = []
-        if self.captures is not None:
-            side.append(captures_path(self.day, self.warc))
-        if self.feed_candidates is not None:
-            side.append(feed_candidates_path(self.day, self.warc))
+        tables = ((CAPTURES, self.captures), (FEED_CANDIDATES, self.feed_candidates))
+        side = [side_path(it, self.day, self.warc) for it, rows in tables if rows is not None]
         return (*self.news_paths().values(), *side)
 
 

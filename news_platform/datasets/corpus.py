@@ -11,6 +11,7 @@ from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
     EVERY,
     OF_MONTH,
+    TEXTS,
     Column,
     Dataset,
     Freshness,
@@ -19,48 +20,51 @@ from news_platform.datasets.dataset import (
     Role,
     RowSentence,
     Sensitivity,
+    flag,
+    number,
     parquet,
 )
-
-_TEXTS = pl.List(pl.String())
 
 CRAWL_SOURCE = "crawl"
 FEED_SOURCE = "feed"
 
-_COLUMNS = (
+_ADDRESS = (
     Column("source", Role.fact, "`crawl`: an article of crawl_articles; `feed`: of feed_articles"),
     Column("url", Role.url, "address of the page, as written in the crawl or the feed"),
     Column("canonical_url", Role.url, "canonical form of the address"),
     Column("url_hash", Role.url_hash, "SHA-256 hex of canonical_url"),
     Column("domain", Role.domain, "registrable domain, `bbc.co.uk`"),
+)
+_FROM_PAGE = (
     Column("title", Role.title, "headline; null if the page states none"),
     Column("subtitle", Role.text, "second headline or summary stated by the page; else null"),
-    Column("authors", Role.people, "people, else agencies, in the order of the page", _TEXTS),
+    Column("authors", Role.people, "people, else agencies, in the order of the page", TEXTS),
     Column("published_at", Role.time, "date stated by the page or the feed; else null"),
     Column("section", Role.text, "the site's own section; else null"),
-    Column("tags", Role.text, "the site's own keywords", _TEXTS),
+    Column("tags", Role.text, "the site's own keywords", TEXTS),
     Column("topic", Role.fact, "politics, sports or other, by a small heuristic"),
     Column("article_type", Role.fact, "news, opinion, live, review, video, blog, analysis, ..."),
     Column("language", Role.language, "ISO 639-1 code of the text"),
-    Column("language_probability", Role.fact, "0 to 1; null if it was not recorded", pl.Float64()),
+    number("language_probability", "0 to 1; null if it was not recorded"),
     Column("text", Role.text, "text of the article, paragraphs separated by line breaks"),
     Column("text_hash", Role.fact, "SHA-256 hex of the normalized text"),
     Column("word_count", Role.count, "words of the text"),
     Column(
-        "quality_flags", Role.fact, "no_title, no_date, few_words, unsure_text, ...; sorted", _TEXTS
+        "quality_flags", Role.fact, "no_title, no_date, few_words, unsure_text, ...; sorted", TEXTS
     ),
-    Column("confidence", Role.fact, "F1 to expect of the text, 0 to 1", pl.Float64()),
+    number("confidence", "F1 to expect of the text, 0 to 1"),
     Column("image_url", Role.links, "address of the main picture; else null"),
-    Column(
-        "is_paywalled", Role.fact, "whether the page says so; null if it does not say", pl.Boolean()
-    ),
+    flag("is_paywalled", "whether the page says so; null if it does not say"),
     Column("text_source", Role.fact, "`page`, or the fallback that found the text"),
+)
+_ORIGIN = (
     Column("fetched_at", Role.time, "when the page was fetched"),
     Column("warc", Role.fact, "name of the WARC file; null for articles of feeds"),
     Column("record_offset", Role.count, "first byte of the record in the WARC; null if unknown"),
     Column("record_length", Role.count, "bytes of the stored record; null if unknown"),
     Column("extractor_version", Role.fact, "version of the article extractor"),
 )
+_COLUMNS = (*_ADDRESS, *_FROM_PAGE, *_ORIGIN)
 _DAY = Column("day", Role.day, "day of the WARC, or on which a feed's article was stored")
 
 _SENTENCE = RowSentence(
@@ -85,7 +89,6 @@ CRAWL_ARTICLES = Dataset(
     kinds=frozenset({"deltalake", "python"}),
     sensitivity=Sensitivity.texts,
     cost="high",
-    page="corpus.md",
     explorer="/",
     freshness=Freshness(30, 60),
     sentence=_SENTENCE,
@@ -93,26 +96,7 @@ CRAWL_ARTICLES = Dataset(
     partition_columns=(_DAY,),
     sources={
         "raw_news.uri": ("url", "canonical_url", "url_hash", "domain"),
-        "raw_news.tree": (
-            "title",
-            "subtitle",
-            "authors",
-            "published_at",
-            "section",
-            "tags",
-            "topic",
-            "article_type",
-            "language",
-            "language_probability",
-            "text",
-            "text_hash",
-            "word_count",
-            "quality_flags",
-            "confidence",
-            "image_url",
-            "is_paywalled",
-            "text_source",
-        ),
+        "raw_news.tree": tuple(column.name for column in _FROM_PAGE),
         "raw_news.http_date": ("fetched_at",),
         "raw_news.filename": ("warc",),
         "raw_news.year": ("day",),
@@ -132,9 +116,7 @@ FEED_ARTICLES = Dataset(
     parents=(ParentDataset("articles"),),
     per_run=7,
     version=versions.CRAWL_ARTICLES,
-    kinds=frozenset({"deltalake"}),
     sensitivity=Sensitivity.texts,
-    page="corpus.md",
     explorer="/",
     freshness=Freshness(14, 26),
     sentence=_SENTENCE,
@@ -157,7 +139,6 @@ ALL_ARTICLES = Dataset(
     place=Place("view", "crawl_articles, feed_articles"),
     parents=(ParentDataset("crawl_articles"), ParentDataset("feed_articles")),
     partitions="day",
-    page="corpus.md",
     columns=_COLUMNS,
     partition_columns=(_DAY,),
 )
@@ -173,10 +154,11 @@ SORT_COLUMNS = ("domain", "canonical_url")
 """The order of the rows of a day; a pair occurs once per day."""
 
 
-_TEXT = pl.String()
-_MOMENT = pl.Datetime("us", "UTC")
 USAGE = pl.Struct(
-    {"bot": _TEXT, "purpose": _TEXT, "verdict": _TEXT, "surveyed_at": _MOMENT},
+    {
+        **dict.fromkeys(("bot", "purpose", "verdict"), pl.String()),
+        "surveyed_at": pl.Datetime("us", "UTC"),
+    }
 )
 
 TRAINING_EXPORT = Dataset(
@@ -200,7 +182,6 @@ TRAINING_EXPORT = Dataset(
     sensitivity=Sensitivity.texts,
     cost="medium",
     removal="rebuild",
-    page="corpus.md",
     freshness="written once a month, after its last days have settled",
     beside=(
         "training_export/month={month}/CURRENT",
@@ -215,16 +196,16 @@ TRAINING_EXPORT = Dataset(
         Column("domain", Role.domain, "registrable domain"),
         Column("source", Role.fact, "`crawl` or `feed`"),
         Column("title", Role.title, "headline; null if the page states none"),
-        Column("authors", Role.people, "people, else agencies", pl.List(_TEXT)),
+        Column("authors", Role.people, "people, else agencies", TEXTS),
         Column("published_at", Role.time, "date stated by the page or the feed; else null"),
         Column("section", Role.text, "the site's own section; else null"),
-        Column("tags", Role.text, "the site's own keywords", pl.List(_TEXT)),
+        Column("tags", Role.text, "the site's own keywords", TEXTS),
         Column("topic", Role.fact, "politics, sports or other"),
         Column("language", Role.language, "ISO 639-1 code"),
         Column("text", Role.text, "text of the article"),
         Column("word_count", Role.count, "words of the text"),
         Column("tokens", Role.count, "tokens of the text; absent without a tokenizer"),
-        Column("quality_flags", Role.fact, "what may be wrong about the text", pl.List(_TEXT)),
+        Column("quality_flags", Role.fact, "what may be wrong about the text", TEXTS),
         Column(
             "usage",
             Role.fact,
@@ -248,6 +229,7 @@ TRAINING_EXPORT = Dataset(
     },
 )
 
+
 CURRENT = "CURRENT"
 """The file beside the versions of a month that names the newest complete one."""
 
@@ -270,10 +252,8 @@ SEARCH_INDEX = Dataset(
     version=versions.SEARCH_INDEX,
     follows_version=True,
     per_run=7,
-    kinds=frozenset({"tantivy"}),
     sensitivity=Sensitivity.texts,
     cost="medium",
-    page="search.md",
     explorer="/",
     freshness=Freshness(30, 60),
     columns=(

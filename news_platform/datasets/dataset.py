@@ -74,6 +74,20 @@ class Column:
         return self.role not in ADDRESS_ROLES | THIRD_PARTY_ROLES
 
 
+TEXTS = pl.List(pl.String())
+"""The type of a column with lists of texts."""
+
+
+def flag(name: str, description: str) -> Column:
+    """Return a column of facts that are true or false."""
+    return Column(name, Role.fact, description, pl.Boolean())
+
+
+def number(name: str, description: str) -> Column:
+    """Return a column of measured values and shares."""
+    return Column(name, Role.fact, description, pl.Float64())
+
+
 _JSON_TYPES: Mapping[object, pl.DataType] = {
     str: pl.String(),
     int: pl.Int64(),
@@ -296,6 +310,15 @@ class RowSentence:
     source: str = ""
 
 
+# What Dagster shows as the technology of a dataset, unless its declaration says more.
+_KINDS: Mapping[Engine, frozenset[str]] = {
+    "parquet": frozenset({"parquet"}),
+    "delta": frozenset({"deltalake"}),
+    "sql": frozenset({"sql"}),
+    "files": frozenset({"json"}),
+    "store": frozenset({"json", "gzip"}),
+    "index": frozenset({"tantivy"}),
+}
 FingerprintSource = Literal["markers", "collected", "files"]
 
 
@@ -306,9 +329,10 @@ class Dataset:
     `row` says what one row is. `beside` has the templates of further files that belong to it, such
     as manifests. Partition columns are in the path only and are strings. `version` is
     that of the code that makes the rows, None if an outside system writes them. `options` names the
-    fields of the feature's options that the rows depend on. `keep` names the setting with the days
-    for which it is kept; empty: for good. `freshness` is a reason where there is no limit.
-    `explorer` is the page that shows it. A dataset with `is_asset=False` is written by the asset of
+    fields of the feature's options that the rows depend on. `keep` is the days that it is kept, or
+    the setting that has them; empty: for good. `freshness` is a reason where there is no limit.
+    `page` is its page of the docs, by default that of its group; `explorer` is the page of the
+    explorer that shows it. A dataset with `is_asset=False` is written by the asset of
     another, `written_by`. `sources` maps `dataset.column` to the columns that are made from it, and
     the empty name to columns without a source; all others come from the columns of the same name
     and role in the parents. `per_run` partitions may share a run. When `version` is raised, a
@@ -334,7 +358,7 @@ class Dataset:
     sensitivity: Sensitivity = Sensitivity.facts
     cost: Literal["low", "medium", "high"] = "low"
     freshness: Freshness | str = ""
-    keep: str = ""
+    keep: int | str = ""
     removal: Removal = "rows"
     page: str = ""
     explorer: str = "/status"
@@ -344,6 +368,10 @@ class Dataset:
     follows_version: bool = False
     fingerprint: FingerprintSource = "markers"
     sentence: RowSentence | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kinds", self.kinds or _KINDS.get(self.place.engine, frozenset()))
+        object.__setattr__(self, "page", self.page or f"{self.group}.md")
 
     @property
     def is_asset(self) -> bool:

@@ -224,10 +224,7 @@ DOMAIN_METADATA = Dataset(
     group="domain_metadata",
     description="The robots.txt, sitemap and AI policies of every domain of a batch.",
     row="one surveyed domain, stored as a folder of files",
-    place=Place(
-        "files",
-        "prod/country={country}/category={category}/date={date}/{domain}/{file}",
-    ),
+    place=Place("files", "prod/country={country}/category={category}/date={date}/{domain}/{file}"),
     columns=model_columns(
         DomainMetadata,
         registrable_domain=Role.domain,
@@ -243,14 +240,9 @@ DOMAIN_METADATA = Dataset(
         ParentDataset("domain_catalog", EVERY, is_followed=False),
     ),
     version=versions.AI_BOTS,
-    kinds=frozenset({"json"}),
     cost="medium",
     removal="files",
-    page="domain_metadata.md",
     explorer="/policies",
     freshness="changes only when research files are uploaded",
-    sources={
-        "domain_queue.source_file_path": ("source",),
-        "domain_queue.domain_url": ("source",),
-    },
+    sources={"domain_queue.source_file_path": ("source",), "domain_queue.domain_url": ("source",)},
 )

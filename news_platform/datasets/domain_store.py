@@ -5,6 +5,7 @@ import polars as pl
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
     EVERY,
+    TEXTS,
     Column,
     Dataset,
     Freshness,
@@ -26,6 +27,21 @@ FACTS = (
     Column("content_hash", Role.count, "xxh64 of the page's HTML.", pl.UInt64()),
 )
 
+_DOMAIN = Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`.")
+_BYTE_RANGE = (
+    Column("file", Role.count, "Number of the segment's data file, from 0.", pl.UInt32()),
+    Column("offset", Role.count, "First byte in that file, from 0.", pl.UInt64()),
+    Column(
+        "length", Role.count, "Bytes in that file: a whole number of gzip members.", pl.UInt64()
+    ),
+    Column("records", Role.count, "Records in those bytes.", pl.UInt64()),
+)
+_SEEN = (
+    Column("languages", Role.fact, "Languages of the records, sorted.", TEXTS),
+    Column("first_seen", Role.time, "Earliest WARC day of the records.", pl.Date()),
+    Column("last_seen", Role.time, "Latest WARC day of the records.", pl.Date()),
+)
+
 RECORDS = Dataset(
     name="domain_store_records",
     group="domain_store",
@@ -33,9 +49,8 @@ RECORDS = Dataset(
     row="one page of the store",
     place=Place("store", "domain_store/records/{bucket}/{hash}.parquet"),
     written_by="domain_store",
-    page="domain_store.md",
     columns=(
-        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        _DOMAIN,
         Column("batch", Role.fact, "Batch of the record: a day or the name of a crawl."),
         *FACTS,
     ),
@@ -48,19 +63,11 @@ ENTRIES = Dataset(
     row="one batch of one domain in the files of a segment",
     place=Place("store", "domain_store/entries/{bucket}/{hash}.parquet"),
     written_by="domain_store",
-    page="domain_store.md",
     columns=(
-        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        _DOMAIN,
         Column("batch", Role.fact, "Batch of the records: a day or the name of a crawl."),
-        Column("file", Role.count, "Number of the segment's data file, from 0.", pl.UInt32()),
-        Column("offset", Role.count, "First byte in that file, from 0.", pl.UInt64()),
-        Column(
-            "length", Role.count, "Bytes in that file: a whole number of gzip members.", pl.UInt64()
-        ),
-        Column("records", Role.count, "Records in those bytes.", pl.UInt64()),
-        Column("languages", Role.fact, "Languages of the records, sorted.", pl.List(pl.String())),
-        Column("first_seen", Role.time, "Earliest WARC day of the records.", pl.Date()),
-        Column("last_seen", Role.time, "Latest WARC day of the records.", pl.Date()),
+        *_BYTE_RANGE,
+        *_SEEN,
     ),
 )
 
@@ -71,20 +78,12 @@ RANGES = Dataset(
     row="one byte range of one domain",
     place=Place("store", "domain_store/index/{bucket}/{hash}.parquet"),
     written_by="domain_store",
-    page="domain_store.md",
     columns=(
-        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        _DOMAIN,
         Column("segment", Role.fact, "Segment of the data file."),
-        Column("file", Role.count, "Number of the segment's data file, from 0.", pl.UInt32()),
-        Column("offset", Role.count, "First byte in that file, from 0.", pl.UInt64()),
-        Column(
-            "length", Role.count, "Bytes in that file: a whole number of gzip members.", pl.UInt64()
-        ),
-        Column("records", Role.count, "Records in those bytes.", pl.UInt64()),
+        *_BYTE_RANGE,
         Column("timestamp", Role.count, "Unix time at which the newest of them was added."),
-        Column("languages", Role.fact, "Languages of the records, sorted.", pl.List(pl.String())),
-        Column("first_seen", Role.time, "Earliest WARC day of the records.", pl.Date()),
-        Column("last_seen", Role.time, "Latest WARC day of the records.", pl.Date()),
+        *_SEEN,
     ),
 )
 
@@ -101,10 +100,8 @@ DOMAIN_STORE = Dataset(
     parents=(ParentDataset("domain_buckets", EVERY),),
     per_run=4,
     version=versions.STORE_FORMAT,
-    kinds=frozenset({"json", "gzip"}),
     sensitivity=Sensitivity.texts,
     cost="high",
-    page="domain_store.md",
     explorer="/domains",
     freshness=Freshness(30, 60),
     beside=(
@@ -115,7 +112,7 @@ DOMAIN_STORE = Dataset(
         "domain_store/manifests/{bucket}/CURRENT",
     ),
     columns=(
-        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        _DOMAIN,
         Column("domain_hash_id", Role.fact, "Bucket of the domain, as text."),
         Column("count", Role.count, "Records of the domain.", pl.UInt64()),
         Column(
@@ -150,18 +147,16 @@ DOMAIN_CATALOG = Dataset(
     place=parquet("domain_catalog/part-0.parquet"),
     parents=(ParentDataset("domain_store", EVERY),),
     version=versions.STORE_FORMAT,
-    kinds=frozenset({"parquet"}),
     removal="rebuild",
-    page="domain_store.md",
     explorer="/domains",
     freshness=Freshness(30, 60),
     columns=(
-        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        _DOMAIN,
         Column("bucket", Role.count, "Bucket of the store that holds the domain.", pl.UInt32()),
         Column("records", Role.count, "Records of the domain.", pl.UInt64()),
         Column("bytes", Role.count, "Compressed bytes of the records in the store.", pl.UInt64()),
         Column("fragments", Role.count, "Byte ranges that a lookup reads.", pl.UInt32()),
-        Column("languages", Role.fact, "Languages of its records, sorted.", pl.List(pl.String())),
+        Column("languages", Role.fact, "Languages of its records, sorted.", TEXTS),
         Column("first_seen", Role.time, "Earliest WARC day.", pl.Date()),
         Column("last_seen", Role.time, "Latest WARC day.", pl.Date()),
     ),
@@ -192,15 +187,13 @@ DOMAIN_BUCKETS = Dataset(
     parents=(ParentDataset("raw_news"),),
     version=versions.STORE_FORMAT,
     per_run=7,
-    kinds=frozenset({"json", "gzip"}),
     sensitivity=Sensitivity.texts,
     cost="medium",
     keep="retention.stage_1_days",
-    page="domain_store.md",
     freshness=Freshness(30, 60),
     beside=("domain_buckets/{bucket}/{batch}/{file_idx}/part-{hash}-{number}.parquet",),
     columns=(
-        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        _DOMAIN,
         *FACTS,
         Column(
             "run_offset",

@@ -6,10 +6,13 @@ from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
     ALL_BEFORE,
     OF_SURVEY_DAY,
+    TEXTS,
     Column,
     Dataset,
     ParentDataset,
     Role,
+    flag,
+    number,
     parquet,
 )
 
@@ -24,8 +27,6 @@ DOMAIN_SURVEYS = Dataset(
     partitions="survey_day",
     parents=(ParentDataset("domain_metadata", OF_SURVEY_DAY),),
     version=versions.AI_BOTS,
-    kinds=frozenset({"parquet"}),
-    page="domain_metadata.md",
     explorer="/policies",
     freshness="changes only when research files are uploaded",
     columns=(
@@ -36,12 +37,7 @@ DOMAIN_SURVEYS = Dataset(
         Column("authority", Role.fact, "Source class: gov, edu, org, media, ..."),
         Column("collected_at", Role.time, "When the survey of the domain ended."),
         Column("outcome", Role.fact, "ok, no_robots, nxdomain, or why it is not finished."),
-        Column(
-            "final",
-            Role.fact,
-            "Whether the outcome is final; if not, the survey is tried again.",
-            pl.Boolean(),
-        ),
+        flag("final", "Whether the outcome is final; if not, the survey is tried again."),
         Column("final_origin", Role.links, "Scheme and host that responded; null if none did."),
         Column(
             "robots_status",
@@ -49,21 +45,11 @@ DOMAIN_SURVEYS = Dataset(
             "HTTP status of robots.txt; null if there was no response.",
             pl.Int32(),
         ),
-        Column("robots_exists", Role.fact, "Whether the host has a robots.txt.", pl.Boolean()),
+        flag("robots_exists", "Whether the host has a robots.txt."),
         Column("robots_bytes", Role.count, "Size of the stored robots.txt; null if there is none."),
-        Column(
-            "robots_is_html",
-            Role.fact,
-            "Whether a web page was sent instead of robots.txt.",
-            pl.Boolean(),
-        ),
-        Column("tls_failed", Role.fact, "Whether https failed and http was used.", pl.Boolean()),
-        Column(
-            "crawl_delay_seconds",
-            Role.fact,
-            "Crawl-delay for our agent; null if none.",
-            pl.Float64(),
-        ),
+        flag("robots_is_html", "Whether a web page was sent instead of robots.txt."),
+        flag("tls_failed", "Whether https failed and http was used."),
+        number("crawl_delay_seconds", "Crawl-delay for our agent; null if none."),
         Column("sitemap_url", Role.links, "The sitemap that was requested; null if none."),
         Column(
             "sitemap_status",
@@ -76,18 +62,8 @@ DOMAIN_SURVEYS = Dataset(
             "sitemap_urls", Role.count, "Pages listed, including those in fetched child sitemaps."
         ),
         Column("sitemap_children", Role.count, "Child sitemaps listed in an index."),
-        Column(
-            "sitemap_problems",
-            Role.text,
-            "Problems of the sitemap, in words.",
-            pl.List(pl.String()),
-        ),
-        Column(
-            "elapsed_seconds",
-            Role.fact,
-            "Response time of the host for robots.txt and sitemap.",
-            pl.Float64(),
-        ),
+        Column("sitemap_problems", Role.text, "Problems of the sitemap, in words.", TEXTS),
+        number("elapsed_seconds", "Response time of the host for robots.txt and sitemap."),
         Column(
             "ai_list_version", Role.fact, "Version of the list of AI crawlers; null if not checked."
         ),
@@ -103,23 +79,13 @@ DOMAIN_SURVEYS = Dataset(
         Column("usage_search", Role.fact, "Verdict on search results for any crawler."),
         Column("usage_ai_input", Role.fact, "Verdict on input to AI answers for any crawler."),
         Column("usage_ai_train", Role.fact, "Verdict on AI training for any crawler."),
-        Column(
-            "llms_txt",
-            Role.fact,
-            "Whether the site has an llms.txt; null if not asked.",
-            pl.Boolean(),
-        ),
-        Column(
-            "managed_robots",
-            Role.fact,
-            "Whether Cloudflare manages part of robots.txt.",
-            pl.Boolean(),
-        ),
+        flag("llms_txt", "Whether the site has an llms.txt; null if not asked."),
+        flag("managed_robots", "Whether Cloudflare manages part of robots.txt."),
         Column(
             "news_sitemaps",
             Role.links,
             "Sitemaps of the domain that list news; null if none.",
-            pl.List(pl.String()),
+            TEXTS,
         ),
     ),
     partition_columns=(Column("date", Role.day, "Day of the batch, YYYY-MM-DD."),),
@@ -155,8 +121,6 @@ USAGE_SIGNALS = Dataset(
     partitions="survey_day",
     parents=(ParentDataset("domain_metadata", OF_SURVEY_DAY),),
     version=versions.USAGE_SIGNALS,
-    kinds=frozenset({"parquet"}),
-    page="domain_metadata.md",
     explorer="/policies",
     freshness="changes only when research files are uploaded",
     columns=(
@@ -168,12 +132,10 @@ USAGE_SIGNALS = Dataset(
         Column("source", Role.links, "URL of the file, or of the page and its header or element."),
         Column("label", Role.fact, "What is spoken about: ai-train, noai, tdm-reservation, ..."),
         Column("value", Role.text, "Parsed value; null if it has no meaning in its system."),
-        Column(
-            "agents", Role.text, "Crawlers that it binds; empty means all.", pl.List(pl.String())
-        ),
+        Column("agents", Role.text, "Crawlers that it binds; empty means all.", TEXTS),
         Column("path", Role.text, "Pattern of the paths that it covers."),
         Column("raw", Role.text, "The text as stated, at most 500 characters."),
-        Column("flags", Role.fact, "What is unusual about the statement.", pl.List(pl.String())),
+        Column("flags", Role.fact, "What is unusual about the statement.", TEXTS),
         Column("fetched_at", Role.time, "When its source was received."),
     ),
     partition_columns=(Column("date", Role.day, "Day of the batch, YYYY-MM-DD."),),
@@ -204,8 +166,6 @@ AI_POLICY_CHANGES = Dataset(
         ParentDataset("usage_signals", ALL_BEFORE),
     ),
     version=versions.AI_BOTS,
-    kinds=frozenset({"parquet"}),
-    page="domain_metadata.md",
     explorer="/policies",
     freshness="changes only when research files are uploaded",
     columns=(

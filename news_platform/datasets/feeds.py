@@ -1,10 +1,9 @@
 """The datasets of the ledger: feeds, their polls, announced and stored articles, the sheet."""
 
-import polars as pl
-
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
     EVERY,
+    TEXTS,
     Column,
     Dataset,
     Freshness,
@@ -12,6 +11,8 @@ from news_platform.datasets.dataset import (
     Place,
     Role,
     Sensitivity,
+    flag,
+    number,
     parquet,
 )
 
@@ -29,7 +30,6 @@ FEEDS = Dataset(
     version=versions.LEDGER,
     kinds=frozenset({"sql"}),
     cost="medium",
-    page="rss.md",
     freshness=Freshness(26, 36),
     fingerprint="files",
     columns=(
@@ -64,15 +64,11 @@ FEEDS = Dataset(
         Column("usual_gap_seconds", Role.count, "median gap between its entries; 0: unknown"),
         Column("last_success_at", Role.time, "last poll that gave the feed or 304"),
         Column("failing_since", Role.time, "first failure in a row; null: the last poll worked"),
-        Column(
-            "may_miss_items", Role.fact, "it turned over between two polls of late", pl.Boolean()
-        ),
+        flag("may_miss_items", "it turned over between two polls of late"),
         Column("skipped_items", Role.count, "items of the last response beyond the limit"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day whose last state the row has"),),
-    sources={
-        "feed_candidates.feed_url": ("feed_url",),
-    },
+    sources={"feed_candidates.feed_url": ("feed_url",)},
 )
 
 FEED_POLLS = Dataset(
@@ -83,7 +79,6 @@ FEED_POLLS = Dataset(
     place=parquet("feed_polls/date={date}/part-0.parquet"),
     written_by="pending_articles",
     version=versions.LEDGER,
-    page="rss.md",
     fingerprint="files",
     columns=(
         Column("feed_url", Role.url, "canonical address of the feed"),
@@ -95,7 +90,7 @@ FEED_POLLS = Dataset(
         Column("updated_items", Role.count, "articles that the publisher changed"),
         Column("skipped_items", Role.count, "articles that the limit of a poll left out"),
         Column("items_without_link", Role.count, "entries that link to no page"),
-        Column("turned_over", Role.fact, "whether no known entry was left", pl.Boolean()),
+        flag("turned_over", "whether no known entry was left"),
         Column("notes", Role.text, "why the poll failed"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day of the poll"),),
@@ -113,7 +108,6 @@ PENDING_ARTICLES = Dataset(
     kinds=frozenset({"sql"}),
     sensitivity=Sensitivity.work,
     cost="medium",
-    page="rss.md",
     freshness=Freshness(7, 12),
     fingerprint="files",
     columns=(
@@ -140,9 +134,7 @@ PENDING_ARTICLES = Dataset(
         Column("text_source", Role.fact, "page, json_ld, trafilatura or feed"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day on which a feed first listed it"),),
-    sources={
-        "": ("title", "status"),
-    },
+    sources={"": ("title", "status")},
 )
 
 
@@ -150,8 +142,6 @@ def day_path(table: Dataset, day: str) -> str:
     """Return the path of the file of one day, relative to the root."""
     return f"{table.name}/date={day}/part-0.parquet"
 
-
-_TEXTS = pl.List(pl.String())
 
 ARTICLES = Dataset(
     name="articles",
@@ -171,7 +161,6 @@ ARTICLES = Dataset(
     kinds=frozenset({"sql", "parquet"}),
     sensitivity=Sensitivity.texts,
     cost="medium",
-    page="rss.md",
     freshness=Freshness(12, 24),
     fingerprint="files",
     beside=(
@@ -196,10 +185,10 @@ ARTICLES = Dataset(
             "authors",
             Role.people,
             "people, else agencies, as the page names them, else the feed",
-            _TEXTS,
+            TEXTS,
         ),
         Column("section", Role.text, "the site's own section"),
-        Column("tags", Role.text, "the site's own keywords, else the feed's", _TEXTS),
+        Column("tags", Role.text, "the site's own keywords, else the feed's", TEXTS),
         Column("article_type", Role.fact, "news, opinion, live, gallery, review, video, blog, ..."),
         Column("clean_text", Role.text, "text of the article, uncut"),
         Column("clean_text_len", Role.count, "characters of the clean text"),
@@ -210,13 +199,13 @@ ARTICLES = Dataset(
         ),
         Column("full_text_len", Role.count, "characters of the full text"),
         Column("word_count", Role.count, "words of the clean text"),
-        Column("out_links", Role.links, "links in the text to other hosts", _TEXTS),
+        Column("out_links", Role.links, "links in the text to other hosts", TEXTS),
         Column("category_guess", Role.fact, "politics, sports or other, by a small heuristic"),
-        Column("sources_list", Role.links, "feeds that carry the article or its text", _TEXTS),
-        Column("aliases", Role.links, "other addresses of the same article", _TEXTS),
+        Column("sources_list", Role.links, "feeds that carry the article or its text", TEXTS),
+        Column("aliases", Role.links, "other addresses of the same article", TEXTS),
         Column("last_seen_rss", Role.time, "when a feed last listed it"),
         Column("extractor_version", Role.fact, "version of the extractor"),
-        Column("confidence", Role.fact, "F1 to expect of the clean text, 0 to 1", pl.Float64()),
+        number("confidence", "F1 to expect of the clean text, 0 to 1"),
         Column(
             "published_at_source", Role.fact, "json-ld, meta, microdata, time, url, visible or ''"
         ),
@@ -225,12 +214,7 @@ ARTICLES = Dataset(
         Column(
             "text_source", Role.fact, "where clean_text is from: page, trafilatura, json_ld, feed"
         ),
-        Column(
-            "is_paywalled",
-            Role.fact,
-            "true: not the whole article; null: nothing says so",
-            pl.Boolean(),
-        ),
+        flag("is_paywalled", "true: not the whole article; null: nothing says so"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day on which it was first stored"),),
 )

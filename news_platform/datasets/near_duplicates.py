@@ -5,12 +5,15 @@ import polars as pl
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
     EVERY,
+    TEXTS,
     Column,
     Dataset,
     Freshness,
     ParentDataset,
     Place,
     Role,
+    flag,
+    number,
     parquet,
     window,
 )
@@ -41,7 +44,6 @@ NEAR_DUPLICATES = Dataset(
     kinds=frozenset({"parquet", "duckdb"}),
     cost="medium",
     removal="rebuild",
-    page="near_duplicates.md",
     freshness=Freshness(30, 60),
     columns=(
         Column(
@@ -51,23 +53,17 @@ NEAR_DUPLICATES = Dataset(
             "the day was built; our readers follow `merged_ids` of later days.",
         ),
         Column("uri", Role.url, "address of the page"),
-        Column(
+        number(
             "jaccard",
-            Role.fact,
             "share of 3-word runs in common with the most similar article of the day or of the "
             "window before it, from 0.8 to 1; null if there is none",
-            pl.Float64(),
         ),
         Column(
             "cluster_size",
             Role.count,
             "articles of the cluster in the window that ends with the day, when it was built",
         ),
-        Column(
-            "url_hash",
-            Role.url_hash,
-            "the article, as in all_articles",
-        ),
+        Column("url_hash", Role.url_hash, "the article, as in all_articles"),
         Column("source", Role.fact, "`crawl` or `feed`"),
         Column("seen_at", Role.time, "when the article was fetched"),
         Column("first_seen_at", Role.time, "when the first article of the cluster was fetched"),
@@ -75,7 +71,7 @@ NEAR_DUPLICATES = Dataset(
             "merged_ids",
             Role.fact,
             "clusters of earlier days that go on under this `cluster_id`; null for most articles",
-            pl.List(pl.String()),
+            TEXTS,
         ),
     ),
     partition_columns=_DAY,
@@ -97,11 +93,10 @@ ARTICLE_CLUSTERS = Dataset(
     row="one article of a feed and its cluster",
     place=Place("view", "near_duplicates"),
     parents=(ParentDataset("near_duplicates", EVERY),),
-    page="near_duplicates.md",
     columns=(
         Column("url_hash", Role.url_hash, "the article, as in articles"),
         Column("cluster_id", Role.fact, "as in near_duplicates"),
-        Column("jaccard", Role.fact, "as in near_duplicates", pl.Float64()),
+        number("jaccard", "as in near_duplicates"),
         Column("cluster_size", Role.count, "articles of feeds in the cluster, over all days"),
     ),
 )
@@ -113,7 +108,6 @@ TEXT_CLUSTERS = Dataset(
     place=Place("view", "near_duplicates"),
     parents=(ParentDataset("near_duplicates"),),
     partitions="day",
-    page="near_duplicates.md",
     columns=(
         Column("url_hash", Role.url_hash, "the article, as in all_articles"),
         Column("source", Role.fact, "`crawl` or `feed`"),
@@ -121,7 +115,7 @@ TEXT_CLUSTERS = Dataset(
         Column("seen_at", Role.time, "when the article was fetched"),
         Column("cluster_id", Role.fact, "as in near_duplicates"),
         Column("first_seen_at", Role.time, "as in near_duplicates"),
-        Column("jaccard", Role.fact, "as in near_duplicates", pl.Float64()),
+        number("jaccard", "as in near_duplicates"),
     ),
     partition_columns=_DAY,
 )
@@ -135,7 +129,6 @@ CLUSTER_SKETCHES = Dataset(
     partitions="day",
     removal="rebuild",
     keep="corpus.cluster_days",
-    page="near_duplicates.md",
     columns=(
         Column("text_key", Role.fact, "equal exactly for texts with the same shingles"),
         Column("url_hash", Role.url_hash, "the first article of the day with the text"),
@@ -153,13 +146,10 @@ CLUSTER_BANDS = Dataset(
     partitions="day",
     removal="rebuild",
     keep="corpus.cluster_days",
-    page="near_duplicates.md",
     columns=(
         Column("place", Role.count, "number of the row in cluster_sketches of the day"),
         Column("bands", Role.fact, "one key per band", pl.List(pl.Int64())),
-        Column(
-            "is_new", Role.fact, "whether no earlier day of the window has the text", pl.Boolean()
-        ),
+        flag("is_new", "whether no earlier day of the window has the text"),
     ),
     partition_columns=_DAY,
 )

@@ -8,6 +8,7 @@ that gave no page, and why. Each has one file per WARC.
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 from urllib.parse import quote
 
 import polars as pl
@@ -15,6 +16,7 @@ import polars as pl
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
     EVERY,
+    TEXTS,
     Column,
     Dataset,
     Freshness,
@@ -37,7 +39,6 @@ WARC_PATHS = Dataset(
     place=Place("external", "crawl-data/CC-NEWS/{year}/{month}/warc.paths.gz"),
     kinds=frozenset({"s3"}),
     freshness="written by the crawl; if it is late, `raw_news` shows it",
-    page="ccnews.md",
     removal="never",
     beside=("news/warc_paths/{month}.json",),
     columns=(Column("path", Role.file, "Path of a WARC file, relative to the crawl's root."),),
@@ -101,24 +102,15 @@ RAW_NEWS = Dataset(
     cost="high",
     keep="retention.raw_news_days",
     freshness=Freshness(24, 48),
-    page="ccnews.md",
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
     fingerprint="collected",
-    beside=(
-        "news/collected/{file}",
-        "news/wanted/{date}.json",
-    ),
+    beside=("news/collected/{file}", "news/wanted/{date}.json"),
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record, as written there."),
         Column("tree", Role.html, "HTML of the page, decoded to text."),
         Column("text", Role.text, "Plain text extracted from the HTML; may be empty."),
-        Column(
-            "langs",
-            Role.language,
-            "Up to three likely languages, best first.",
-            pl.List(pl.String()),
-        ),
+        Column("langs", Role.language, "Up to three likely languages, best first.", TEXTS),
         Column(
             "confs",
             Role.fact,
@@ -183,23 +175,48 @@ def raw_news_path(day: date, main_lang: str, *, filename: str) -> str:
     return f"{raw_news_day_prefix(day)}/{folder}/part-0.parquet"
 
 
-CAPTURES = Dataset(
-    name="captures",
-    group="ccnews",
+DROPPED = "news/dropped"
+
+
+def _side_table(
+    name: str, *, folder: str, what: str, columns: tuple[Column, ...], **given: Any
+) -> Dataset:
+    """Return a dataset that the run of raw_news writes beside it, one file per WARC."""
+    return Dataset(
+        name=name,
+        group=RAW_NEWS.group,
+        place=parquet(
+            f"{folder}/year={{year}}/month={{month}}/day={{day}}/filename={{filename}}/part-0.parquet"
+        ),
+        parents=(ParentDataset("raw_news"),),
+        freshness=Freshness(24, 48),
+        version=versions.CRAWL_EXTRACTOR,
+        partitions="day",
+        fingerprint="collected",
+        columns=columns,
+        partition_columns=(
+            Column("year", Role.day, "Year of the WARC's timestamp."),
+            Column("month", Role.day, "Month of the WARC's timestamp."),
+            Column("day", Role.day, "Day of the WARC's timestamp."),
+            Column("filename", Role.fact, f"Name of the WARC file the {what}."),
+        ),
+        **given,
+    )
+
+
+def side_path(table: Dataset, day: date, filename: str) -> str:
+    """Return the path of a side table's file for one WARC, relative to the root."""
+    return table.place.path(year=f"{day:%Y}", month=f"{day:%m}", day=f"{day:%d}", filename=filename)
+
+
+CAPTURES = _side_table(
+    "captures",
+    folder="news/captures",
+    what="page comes from",
     description="The position of every page of raw_news in its WARC, and the title, date and "
     "author that it states: a link back to the source, and a narrow table for scans. "
     "Written by the run of raw_news.",
     row="the position of one page of raw_news in its WARC",
-    place=parquet(
-        "news/captures/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
-    ),
-    parents=(ParentDataset("raw_news"),),
-    kinds=frozenset({"parquet"}),
-    freshness=Freshness(24, 48),
-    page="ccnews.md",
-    version=versions.CRAWL_EXTRACTOR,
-    partitions="day",
-    fingerprint="collected",
     sentence=RowSentence(
         "Common Crawl captured the page on {year}-{month}-{day} (HTTP status {status}); extractor "
         "{extractor_version} read it.",
@@ -233,40 +250,17 @@ CAPTURES = Dataset(
         ),
         Column("author", Role.people, "Authors stated by the page, joined by `, `; else null."),
     ),
-    partition_columns=(
-        Column("year", Role.day, "Year of the WARC's timestamp."),
-        Column("month", Role.day, "Month of the WARC's timestamp."),
-        Column("day", Role.day, "Day of the WARC's timestamp."),
-        Column("filename", Role.fact, "Name of the WARC file the page comes from."),
-    ),
-    sources={
-        "raw_news.tree": ("title", "published_at", "author"),
-    },
+    sources={"raw_news.tree": ("title", "published_at", "author")},
 )
 
 
-def captures_path(day: date, filename: str) -> str:
-    """Return the path of the captures file of a WARC, relative to the root."""
-    folder = f"year={day:%Y}/month={day:%m}/day={day:%d}/filename={quote(filename, safe='')}"
-    return f"news/captures/{folder}/part-0.parquet"
-
-
-FEED_CANDIDATES = Dataset(
-    name="feed_candidates",
-    group="ccnews",
+FEED_CANDIDATES = _side_table(
+    "feed_candidates",
+    folder="news/feed_candidates",
+    what="links come from",
     description="Feeds that crawled pages link to, per host; feed discovery reads them every "
     "morning. Written by the run of raw_news.",
     row="one feed that pages of a host link to",
-    place=parquet(
-        "news/feed_candidates/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
-    ),
-    parents=(ParentDataset("raw_news"),),
-    kinds=frozenset({"parquet"}),
-    freshness=Freshness(24, 48),
-    page="ccnews.md",
-    version=versions.CRAWL_EXTRACTOR,
-    partitions="day",
-    fingerprint="collected",
     sentence=RowSentence(
         "{pages} pages crawled on {year}-{month}-{day} link to the feed.", state="listed"
     ),
@@ -277,12 +271,6 @@ FEED_CANDIDATES = Dataset(
         Column("title", Role.title, "Title the link states; null if none."),
         Column("pages", Role.count, "Pages of the host in this WARC that link to the feed."),
     ),
-    partition_columns=(
-        Column("year", Role.day, "Year of the WARC's timestamp."),
-        Column("month", Role.day, "Month of the WARC's timestamp."),
-        Column("day", Role.day, "Day of the WARC's timestamp."),
-        Column("filename", Role.fact, "Name of the WARC file the links come from."),
-    ),
     sources={
         "raw_news.tree": ("feed_url", "mime_type", "title"),
         "raw_news.uri": ("feed_url", "pages"),
@@ -290,30 +278,15 @@ FEED_CANDIDATES = Dataset(
 )
 
 
-def feed_candidates_path(day: date, filename: str) -> str:
-    """Return the path of the feed_candidates file of a WARC, relative to the root."""
-    folder = f"year={day:%Y}/month={day:%m}/day={day:%d}/filename={quote(filename, safe='')}"
-    return f"news/feed_candidates/{folder}/part-0.parquet"
-
-
-DROPPED_RESPONSES = Dataset(
-    name="dropped_responses",
-    group="ccnews",
+DROPPED_RESPONSES = _side_table(
+    "dropped_responses",
+    folder=DROPPED,
+    what="record is in",
     description="Every record of the crawl that gave no page, with the reason: why a page is "
     "missing. Written by the run of raw_news; files expire after "
     "NEWS_PLATFORM_DROPPED_RESPONSES_DAYS.",
     row="one record of the crawl that gave no page",
-    place=parquet(
-        "news/dropped/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
-    ),
-    parents=(ParentDataset("raw_news"),),
-    kinds=frozenset({"parquet"}),
-    keep="ccnews.dropped_responses_days",
-    freshness=Freshness(24, 48),
-    page="ccnews.md",
-    version=versions.CRAWL_EXTRACTOR,
-    partitions="day",
-    fingerprint="collected",
+    keep="ccnews.dropped_days",
     sentence=RowSentence(
         "The crawl of {year}-{month}-{day} has a response that gave no page: {reason}.",
         state="dropped",
@@ -324,17 +297,4 @@ DROPPED_RESPONSES = Dataset(
         Column("reason", Role.fact, "Why the record gave no page, such as `not_html`."),
         Column("offset", Role.count, "First byte of the record in the stored WARC file."),
     ),
-    partition_columns=(
-        Column("year", Role.day, "Year of the WARC's timestamp."),
-        Column("month", Role.day, "Month of the WARC's timestamp."),
-        Column("day", Role.day, "Day of the WARC's timestamp."),
-        Column("filename", Role.fact, "Name of the WARC file the record is in."),
-    ),
 )
-DROPPED = "news/dropped"
-
-
-def dropped_responses_path(day: date, filename: str) -> str:
-    """Return the path of the dropped_responses file of a WARC, relative to the root."""
-    folder = f"year={day:%Y}/month={day:%m}/day={day:%d}/filename={quote(filename, safe='')}"
-    return f"{DROPPED}/{folder}/part-0.parquet"

@@ -154,7 +154,6 @@ RESEARCH_DATASETS = Dataset(
     partitions="batch",
     kinds=frozenset({"json"}),
     removal="never",
-    page="domain_metadata.md",
     freshness="changes only when research files are uploaded",
 )
 
@@ -191,9 +190,7 @@ DOMAIN_QUEUE = Dataset(
     partitions="batch",
     parents=(ParentDataset("research_datasets"),),
     version=versions.DOMAIN_QUEUE,
-    kinds=frozenset({"sql"}),
     sensitivity=Sensitivity.work,
-    page="domain_metadata.md",
     freshness="changes only when research files are uploaded",
     sources={
         "research_datasets.domain_id": ("domain_id",),

@@ -20,6 +20,8 @@ from news_platform.datasets.dataset import (
     Role,
     RowSentence,
     Sensitivity,
+    flag,
+    number,
     parquet,
 )
 
@@ -104,6 +106,19 @@ _PROVENANCE = (
     Column("snapshot", Role.file, "path of the snapshot under the root"),
 )
 
+_FROM_CONTENT = (
+    "text",
+    "section",
+    "order",
+    "kind",
+    "language",
+    "language_probability",
+    "language_source",
+    "charset",
+    "hints",
+    "id",
+)
+
 SOURCE_RECORDS = Dataset(
     name="source_records",
     group="source_records",
@@ -115,10 +130,8 @@ SOURCE_RECORDS = Dataset(
     partitions="institution",
     parents=(ParentDataset("page_snapshots"),),
     version=versions.SEGMENTER,
-    kinds=frozenset({"parquet"}),
     sensitivity=Sensitivity.texts,
     cost="medium",
-    page="source_records.md",
     freshness="changes only when snapshots are uploaded",
     beside=("samples/source_records/{institution}.json",),
     sentence=RowSentence(
@@ -135,12 +148,7 @@ SOURCE_RECORDS = Dataset(
         ),
         Column("kind", Role.fact, "paragraph, item, row, table, term, definition, code, heading"),
         Column("language", Role.language, "ISO 639-1 code; null if unknown"),
-        Column(
-            "language_probability",
-            Role.fact,
-            "0 to 1, from the detector; null if assumed",
-            pl.Float64(),
-        ),
+        number("language_probability", "0 to 1, from the detector; null if assumed"),
         Column("language_source", Role.fact, "block, list, section, page, declared or assumed"),
         Column("charset", Role.fact, "charset used to decode the page"),
         Column("hints", Role.text, "JSON object: list marker, depth, column names, term"),
@@ -148,42 +156,9 @@ SOURCE_RECORDS = Dataset(
     ),
     partition_columns=(_INSTITUTION,),
     sources={
-        "page_snapshots.data.rawHtml": (
-            "text",
-            "section",
-            "order",
-            "kind",
-            "language",
-            "language_probability",
-            "language_source",
-            "charset",
-            "hints",
-            "id",
-        ),
-        "page_snapshots.data.html": (
-            "text",
-            "section",
-            "order",
-            "kind",
-            "language",
-            "language_probability",
-            "language_source",
-            "charset",
-            "hints",
-            "id",
-        ),
-        "page_snapshots.data.markdown": (
-            "text",
-            "section",
-            "order",
-            "kind",
-            "language",
-            "language_probability",
-            "language_source",
-            "charset",
-            "hints",
-            "id",
-        ),
+        "page_snapshots.data.rawHtml": _FROM_CONTENT,
+        "page_snapshots.data.html": _FROM_CONTENT,
+        "page_snapshots.data.markdown": _FROM_CONTENT,
         "page_snapshots.data.metadata": (
             "url",
             "fetched_at",
@@ -204,7 +179,6 @@ SOURCE_RECORDS_QUARANTINE = Dataset(
     partitions="institution",
     written_by="source_records",
     version=versions.SEGMENTER,
-    page="source_records.md",
     sentence=RowSentence(
         "The snapshot of the page failed: {error}.", "failed", at="fetched_at", source="{snapshot}"
     ),
@@ -227,9 +201,7 @@ PAGE_SNAPSHOTS = Dataset(
     place=Place("files", f"{SNAPSHOTS_FOLDER}/institution={{institution}}/{{file}}"),
     fingerprint="files",
     columns=(
-        Column(
-            "success", Role.fact, "whether the page was fetched; if not, see `error`", pl.Boolean()
-        ),
+        flag("success", "whether the page was fetched; if not, see `error`"),
         Column("error", Role.text, "why there is no page"),
         Column("data.rawHtml", Role.html, "the page as fetched: read first"),
         Column("data.html", Role.html, "the page, possibly stripped: read if rawHtml is missing"),
@@ -243,10 +215,8 @@ PAGE_SNAPSHOTS = Dataset(
     ),
     partition_columns=(_INSTITUTION,),
     partitions="institution",
-    kinds=frozenset({"json"}),
     sensitivity=Sensitivity.texts,
     removal="files",
-    page="source_records.md",
     freshness="changes only when snapshots are uploaded",
 )
 

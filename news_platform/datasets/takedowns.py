@@ -14,11 +14,10 @@ from enum import StrEnum
 from typing import Literal, TypeVar
 from urllib.parse import quote, unquote
 
-import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from news_platform.datasets import versions
-from news_platform.datasets.dataset import Column, Dataset, Place, Role, Sensitivity
+from news_platform.datasets.dataset import TEXTS, Column, Dataset, Place, Role, Sensitivity
 from news_platform.errors import StorageError, require_format
 
 ROOT = "takedowns"
@@ -149,7 +148,7 @@ TAKEDOWNS = Dataset(
     columns=(
         Column("id", Role.fact, "day and hash of the request"),
         Column("kind", Role.fact, "url, prefix or domain"),
-        Column("values", Role.links, "canonical URLs, prefixes or domains", pl.List(pl.String())),
+        Column("values", Role.links, "canonical URLs, prefixes or domains", TEXTS),
         Column("reason", Role.text, "why it was asked for"),
         Column("requested_at", Role.time, "when, UTC"),
         Column("requested_by", Role.people, "who asked, as free text"),
@@ -157,7 +156,6 @@ TAKEDOWNS = Dataset(
         Column("expires_at", Role.time, "when it ends by itself; null for good"),
     ),
     version=versions.TAKEDOWNS,
-    kinds=frozenset({"json"}),
     sensitivity=Sensitivity.work,
     cost="high",
     removal="never",

@@ -21,7 +21,7 @@ from news_platform.ccnews.maintenance import list_republished
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
-    Redo,
+    RebuildMode,
     collect_day,
     outdated_days,
     outdated_names,
@@ -79,8 +79,8 @@ warc_paths = asset_spec(WARC_PATHS)
 class RawNewsConfig(dg.Config):
     """What a run of raw_news collects."""
 
-    redo: Redo = Field(
-        default=Redo.outdated,
+    redo: RebuildMode = Field(
+        default=RebuildMode.outdated,
         description="missing: WARCs that are not collected, or not as their source is now. "
         "outdated: also those that another version of the extractor or other options gave. "
         "all: every listed WARC of the day.",
@@ -274,7 +274,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
                 one.with_replaced_attrs(
                     asset_selection=[dg.AssetKey(name) for name in CRAWL_OUTPUTS],
                     run_config=run_config(
-                        Redo.outdated if one.partition_key in redone else Redo.missing
+                        RebuildMode.outdated if one.partition_key in redone else RebuildMode.missing
                     ),
                 )
                 for one in run_requests(plan)
@@ -300,7 +300,7 @@ def _days_to_redo(data_root: DataRoot) -> Fingerprints:
     return dict.fromkeys(days, options.recipe)
 
 
-def run_config(redo: Redo) -> dict[str, object]:
+def run_config(redo: RebuildMode) -> dict[str, object]:
     """Return the run configuration that chooses what a run of raw_news collects."""
     # A late WARC must not make a sensor collect a whole day again: only a person, or the setting
     # NEWS_PLATFORM_REDO_NEWEST_DAYS, does.

@@ -7,7 +7,7 @@ from functools import partial
 import dagster as dg
 from pydantic import Field
 
-from news_platform.ccnews.pipeline import Redo
+from news_platform.ccnews.pipeline import RebuildMode
 from news_platform.composition.corpus_options import (
     corpus_options,
     export_options,
@@ -21,20 +21,18 @@ from news_platform.corpus.checks import (
     row_problems,
     source_pages,
 )
-from news_platform.corpus.export.monthly import build_month
-from news_platform.corpus.feed_articles import (
-    build_feed_day,
-    feed_dataset,
-    wanted_feed_days,
-)
-from news_platform.corpus.options import CorpusOptions
+from news_platform.corpus.crawl_pages import CorpusOptions
+from news_platform.corpus.export.publish import build_month
 from news_platform.corpus.pipeline import (
-    CRAWL_VERSION,
     CorpusDay,
     build_crawl_day,
+    build_feed_day,
     crawl_dataset,
+    feed_dataset,
     outdated_crawl_days,
+    wanted_feed_days,
 )
+from news_platform.datasets import versions
 from news_platform.datasets.corpus import (
     CRAWL_ARTICLES,
     FEED_ARTICLES,
@@ -74,8 +72,8 @@ _CHECKED_DAYS = 60
 class CrawlArticlesConfig(dg.Config):
     """What a run of crawl_articles builds."""
 
-    redo: Redo = Field(
-        default=Redo.outdated,
+    redo: RebuildMode = Field(
+        default=RebuildMode.outdated,
         description="missing: days whose pages or options changed, or whose rows are damaged. "
         "outdated: also those that another version of the extractor made. all: always.",
     )
@@ -103,15 +101,15 @@ def crawl_articles(
         _describe(context, data_root, CRAWL_ARTICLES, day, report, **outdated_metadata(store))
 
 
-def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: Redo) -> bool:
+def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: RebuildMode) -> bool:
     """Return whether a run builds a day; `redo` is the choice of the run config."""
     wanted, built = (
         wanted_inputs(store, CRAWL_ARTICLES, options),
         built_inputs(store, CRAWL_ARTICLES),
     )
-    if redo is Redo.all or built.get(day) != wanted.get(day):
+    if redo is RebuildMode.all or built.get(day) != wanted.get(day):
         return True
-    if redo is Redo.outdated and day in outdated_crawl_days(store):
+    if redo is RebuildMode.outdated and day in outdated_crawl_days(store):
         return True
     return is_damaged(crawl_dataset(store), day)
 
@@ -160,7 +158,7 @@ def _redone(resources: Resources) -> Fingerprints:
     """Return the newest days that another version made, if the settings say so."""
     newest = resources.settings.ccnews.redo_newest_days
     days = outdated_crawl_days(resources.data_root.store, newest=newest) if newest > 0 else ()
-    return dict.fromkeys(days, CRAWL_VERSION)
+    return dict.fromkeys(days, versions.CRAWL_ARTICLES)
 
 
 def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:

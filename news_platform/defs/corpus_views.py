@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from news_platform.corpus.export.monthly import MonthReport
+from news_platform.corpus.export.publish import MonthReport
 from news_platform.corpus.pipeline import CorpusDay, outdated_crawl_days
 from news_platform.datasets.dataset import Dataset
 from news_platform.defs.metadata import markdown_table, run_metadata

@@ -14,12 +14,12 @@ from news_platform.defs.partitions import DAYS
 from news_platform.defs.planning import Limits
 from news_platform.defs.rebuild_rules import Fingerprints
 from news_platform.defs.sensors import reconciling_sensor
+from news_platform.near_duplicates.candidates import SketchOptions
 from news_platform.near_duplicates.pipeline import (
     build_day,
     clustered_days,
     wanted_days,
 )
-from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.resources import DataRoot, Resources
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table

@@ -10,7 +10,7 @@ import dagster as dg
 from pydantic import Field
 
 from news_platform.articles.article import EXTRACTOR_VERSION
-from news_platform.ccnews.pipeline import Redo
+from news_platform.ccnews.pipeline import RebuildMode
 from news_platform.datasets.feeds import ARTICLES, FEEDS, PENDING_ARTICLES
 from news_platform.defs.assets import dataset_asset
 from news_platform.defs.metadata import markdown_table, run_metadata
@@ -136,8 +136,8 @@ def pending_articles(
 class ArticlesConfig(dg.Config):
     """What a run of articles extracts."""
 
-    redo: Redo = Field(
-        default=Redo.outdated,
+    redo: RebuildMode = Field(
+        default=RebuildMode.outdated,
         description="missing: pending articles. outdated: also articles of older versions of the "
         "extractor, again from their kept pages. all: every article whose page is kept.",
     )
@@ -223,17 +223,17 @@ def _work(
 
 
 def _extract_again(
-    redo: Redo, places: WorkPlaces, data_root: DataRoot, ledger: Ledger, *, now: datetime
+    redo: RebuildMode, places: WorkPlaces, data_root: DataRoot, ledger: Ledger, *, now: datetime
 ) -> ReextractReport:
     """Extract stored articles again from the kept bytes of their pages, as the run config says."""
-    is_due = redo is Redo.all or "kept page" in outdated_articles(ledger.engine)
-    if redo is Redo.missing or not is_due:
+    is_due = redo is RebuildMode.all or "kept page" in outdated_articles(ledger.engine)
+    if redo is RebuildMode.missing or not is_due:
         return ReextractReport(0, {})
     return pipeline.run_reextract(
         ledger.engine,
         # Also where pages are no longer kept: those of earlier days may still be there.
         places=replace(places, pages=data_root.store.child(PAGES_FOLDER)),
-        wanted=Reextraction("" if redo is Redo.all else EXTRACTOR_VERSION),
+        wanted=Reextraction("" if redo is RebuildMode.all else EXTRACTOR_VERSION),
         workers=work_options(data_root.settings.rss).extractors,
         now=now,
     )
@@ -326,7 +326,7 @@ SCHEDULES = (
         "*/5 * * * *",
         "Fetches pending articles every five minutes.",
         # Only a person has a new version of the extractor redo the whole ledger.
-        run_config={"ops": {"articles": {"config": {"redo": Redo.missing.name}}}},
+        run_config={"ops": {"articles": {"config": {"redo": RebuildMode.missing.name}}}},
     ),
 )
 

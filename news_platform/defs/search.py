@@ -11,11 +11,11 @@ from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.partitions import DAYS
 from news_platform.defs.sensors import reconciling_sensor
 from news_platform.resources import DataRoot, Resources
-from news_platform.search.months import join_months
 from news_platform.search.pipeline import (
     build_day,
     index_facets,
     index_problems,
+    join_months,
 )
 from news_platform.search.publish import DATASET, index_folder
 from news_platform.storage.commit.root import is_paused

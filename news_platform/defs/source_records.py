@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from news_platform.ccnews.pipeline import Redo
+from news_platform.ccnews.pipeline import RebuildMode
 from news_platform.datasets.source_records import (
     PAGE_SNAPSHOTS,
     SOURCE_RECORDS,
@@ -39,8 +39,8 @@ page_snapshots = asset_spec(PAGE_SNAPSHOTS)
 class RecordsConfig(dg.Config):
     """What a run of source_records segments."""
 
-    redo: Redo = Field(
-        default=Redo.outdated,
+    redo: RebuildMode = Field(
+        default=RebuildMode.outdated,
         description="missing: institutions whose snapshots or options changed, or whose file is "
         "damaged. outdated: also those that another version of the segmenter made. all: always.",
     )
@@ -65,12 +65,12 @@ def source_records(
     )
 
 
-def _is_due(store: ObjectStore, institution: str, redo: Redo) -> bool:
+def _is_due(store: ObjectStore, institution: str, redo: RebuildMode) -> bool:
     """Return whether a run segments an institution; `redo` is the choice of the run config."""
     wanted, built = wanted_institutions(store), built_inputs(store, SOURCE_RECORDS)
-    if redo is Redo.all or built.get(institution) != wanted.get(institution):
+    if redo is RebuildMode.all or built.get(institution) != wanted.get(institution):
         return True
-    if redo is Redo.outdated and institution in outdated_institutions(store):
+    if redo is RebuildMode.outdated and institution in outdated_institutions(store):
         return True
     is_whole = store.exists(records_path(institution))
     return not is_whole or any(record_problems(institution, store=store))

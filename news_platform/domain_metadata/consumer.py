@@ -41,7 +41,7 @@ from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, first_cau
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 from news_platform.web.fetch import PoliteFetcher
-from news_platform.web.http_headers import parse_retry_after
+from news_platform.web.responses import parse_retry_after
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -48,7 +48,7 @@ from news_platform.domain_metadata.sitemaps import (
 from news_platform.errors import FetchError
 from news_platform.html.links import join_link
 from news_platform.web.fetch import PoliteFetcher, Response
-from news_platform.web.http_headers import conditional_headers, validator
+from news_platform.web.responses import conditional_headers, validator
 from news_platform.web.robots import MAX_BYTES, Robots
 
 Clock = Callable[[], datetime]

@@ -34,26 +34,30 @@ from news_platform.storage.sql.leases import (
     upsert,
 )
 
-# The migration 0001_domain_queue creates both tables. `attempt` counts all claims of a message and
-# is its fencing token; `tries` counts the claims of the current run and limits its retries.
-_TABLES = sa.MetaData()
+METADATA = sa.MetaData()
+# `attempt` counts all claims of a message and is its fencing token; `tries` counts the claims of
+# the current run and limits its retries.
 QUEUE = sa.Table(
     "domain_queue",
-    _TABLES,
-    sa.Column("id", sa.BigInteger, primary_key=True),
-    sa.Column("batch", ScrubbedText),
+    METADATA,
+    # SQLite numbers rows only by a column of this type.
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("batch", ScrubbedText, nullable=False),
     # Takedowns remove and verify rows by these roles.
-    sa.Column("domain", ScrubbedText, info={"role": Role.domain}),
-    sa.Column("message", ScrubbedText, info={"role": Role.links}),
-    sa.Column("state", ScrubbedText),
-    sa.Column("accepted_at", sa.Double),
-    sa.Column("due_at", sa.Double),
+    sa.Column("domain", ScrubbedText, nullable=False, info={"role": Role.domain}),
+    sa.Column("message", ScrubbedText, nullable=False, info={"role": Role.links}),
+    sa.Column("state", ScrubbedText, nullable=False),
+    sa.Column("accepted_at", sa.Double, nullable=False),
+    sa.Column("due_at", sa.Double, nullable=False),
     sa.Column("worker", ScrubbedText),
     sa.Column("lease_until", sa.Double),
-    sa.Column("attempt", sa.Integer),
-    sa.Column("tries", sa.Integer),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False),
     sa.Column("outcome", ScrubbedText),
     sa.Column("finished_at", sa.Double),
+    sa.UniqueConstraint("batch", "domain", name="domain_queue_batch_domain"),
+    sa.Index("domain_queue_due", "batch", "state", "due_at", "id"),
+    sa.Index("domain_queue_domain", "domain"),
 )
 _LEASES = LeaseTable(
     key=QUEUE.c.id,
@@ -65,14 +69,14 @@ _LEASES = LeaseTable(
 )
 FILES = sa.Table(
     "research_files",
-    _TABLES,
+    METADATA,
     sa.Column("path", ScrubbedText, primary_key=True),
-    sa.Column("batch", ScrubbedText),
-    sa.Column("sha256", ScrubbedText),
-    sa.Column("records", sa.Integer),
-    sa.Column("messages", sa.Integer),
-    sa.Column("dropped", sa.Integer),
-    sa.Column("accepted_at", sa.Double),
+    sa.Column("batch", ScrubbedText, nullable=False),
+    sa.Column("sha256", ScrubbedText, nullable=False),
+    sa.Column("records", sa.Integer, nullable=False),
+    sa.Column("messages", sa.Integer, nullable=False),
+    sa.Column("dropped", sa.Integer, nullable=False),
+    sa.Column("accepted_at", sa.Double, nullable=False),
 )
 
 

@@ -30,9 +30,8 @@ from news_platform.domain_metadata.raw_files import is_domain
 from news_platform.domain_metadata.signals.robots_signals import RobotsSignals, parse_robots_signals
 from news_platform.domain_metadata.signals.verdict import verdicts_for_everybody
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
-from news_platform.web.ai_bots import AI_BOTS_VERSION
 from news_platform.web.fetch import PoliteFetcher
-from news_platform.web.robots import AiStance, policies_of
+from news_platform.web.robots import AI_BOTS_VERSION, AiStance, policies_of
 from news_platform.web.urls import url_host
 
 _AUTHORITY_END = re.compile(r"[/?#]")

@@ -41,8 +41,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
 from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import cleaned_later
-from news_platform.web.ai_bots import AI_BOTS
-from news_platform.web.robots import Policy
+from news_platform.web.robots import AI_BOTS, Policy
 
 TABLE_DATASET = DOMAIN_SURVEYS.name
 USAGE_DATASET = USAGE_SIGNALS.name

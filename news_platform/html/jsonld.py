@@ -1,13 +1,19 @@
-"""Find the object that describes the article in the JSON-LD of a page."""
+"""Read what a page states about itself: JSON-LD objects and meta elements.
+
+Nothing is guessed. `parse_page_metadata` serves the crawl, which has no time for an lxml tree.
+"""
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
 from lxml import html
+from resiliparse.parse.html import HTMLTree
 
+from news_platform.html.dates import iso_as_stated
 from news_platform.text.normalize import normalize_spaces, scrub_json
 
 JsonObject = dict[str, Any]
@@ -239,3 +245,114 @@ def _resolved(value: Any, by_id: dict[str, JsonObject]) -> Any:
 
 def _has_text(thing: JsonObject, key: str) -> bool:
     return isinstance(thing.get(key), str)
+
+
+_META_KEYS = frozenset(
+    (
+        "og:title",
+        "twitter:title",
+        "article:published_time",
+        "og:published_time",
+        "datepublished",
+        "date",
+        "dc.date.issued",
+        "parsely-pub-date",
+        "author",
+        "article:author",
+        "parsely-author",
+    )
+)
+_TEXT_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PageMetadata:
+    """Title, publication time (ISO 8601, zone as stated) and authors as the page states them."""
+
+    title: str | None = None
+    published_at: str | None = None
+    author: str | None = None
+
+
+def parse_page_metadata(tree: HTMLTree, html: bytes) -> PageMetadata:
+    """Return what JSON-LD states; meta elements and the title fill in what it does not state."""
+    article = first_article_object(html)
+    title = _text(article.get("headline"))
+    published_at = _iso(article.get("datePublished"))
+    author = _authors(article.get("author"))
+    if title and published_at and author:
+        return PageMetadata(title, published_at, author)
+    meta = _meta(tree)
+    return PageMetadata(
+        title=title or _text(meta.get("og:title") or meta.get("twitter:title") or tree.title),
+        published_at=published_at
+        or next((iso for key in _DATE_KEYS if (iso := _iso(meta.get(key)))), None),
+        author=author
+        or next((name for key in _AUTHOR_KEYS if (name := _person(meta.get(key)))), None),
+    )
+
+
+_DATE_KEYS = (
+    "article:published_time",
+    "og:published_time",
+    "datepublished",
+    "parsely-pub-date",
+    "dc.date.issued",
+    "date",
+)
+_AUTHOR_KEYS = ("author", "parsely-author", "article:author")
+
+
+def _meta(tree: HTMLTree) -> Mapping[str, str]:
+    """Return the first value of each known meta element."""
+    found: dict[str, str] = {}
+    for node in tree.head.get_elements_by_tag_name("meta") if tree.head else ():
+        key = node.getattr("property") or node.getattr("name") or node.getattr("itemprop") or ""
+        if (key := key.lower()) in _META_KEYS and key not in found:
+            found[key] = node.getattr("content") or ""
+    return found
+
+
+def _text(value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
+    text = " ".join(value[:_TEXT_LIMIT].split())
+    return (unescape(text) if "&" in text else text) or None
+
+
+def _iso(value: object) -> str | None:
+    text = _text(value)
+    return iso_as_stated(text) if text else None
+
+
+def _authors(value: object) -> str | None:
+    parts = value if isinstance(value, list) else [value]
+    names = (_person(part.get("name") if isinstance(part, dict) else part) for part in parts)
+    return ", ".join(dict.fromkeys(name for name in names if name)) or None
+
+
+def _person(value: object) -> str | None:
+    """Return a name, None for the URL of a profile."""
+    text = _text(value)
+    return None if text is None or text.startswith(("http:", "https:", "/")) else text
+
+
+class MetaTags:
+    """The meta elements of a page by lower-case name, in the order written."""
+
+    def __init__(self, root: html.HtmlElement) -> None:
+        self.values: dict[str, list[str]] = {}
+        for element in root.iter("meta"):
+            content = normalize_spaces(element.get("content") or "")
+            for key in ("property", "name", "itemprop"):
+                if content and element.get(key):
+                    self.values.setdefault(element.get(key).strip().lower(), []).append(content)
+
+    def all(self, *names: str) -> Iterator[str]:
+        """Yield every value under the names, name by name, in the order written."""
+        for name in names:
+            yield from self.values.get(name, ())
+
+    def first(self, *names: str) -> str:
+        """Return the first value under the names, or ''."""
+        return next(self.all(*names), "")

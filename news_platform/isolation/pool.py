@@ -21,9 +21,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from news_platform.errors import ConfigError, InputError
-from news_platform.isolation.environment import named_variables
 from news_platform.isolation.process import Done, Lost, Outcome, WorkerFailed, WorkerProcess
-from news_platform.isolation.worker import load_target
+from news_platform.isolation.worker import load_target, named_variables
 from news_platform.logs import carried
 
 __all__ = ["Done", "Lost", "Outcome", "Pool"]
@@ -50,7 +49,7 @@ class Pool:
     the worker's resident memory. `on_report(item, value)` is called from a thread of the pool. A
     target that cannot be imported raises ConfigError from the item's future. At most `max_pending`
     items are unfinished at any time. Workers do not inherit our environment: a target that needs
-    more of it than `isolation/environment.py` allows gets the `variables` of these names.
+    more of it than `isolation/worker.py` allows gets the `variables` of these names.
 
     With `workers=0` items run in this process, one at a time and without protection: for debuggers,
     and for tests in which starting processes would take most of the time.

@@ -14,9 +14,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import psutil
+
 from news_platform.errors import ConfigError
-from news_platform.isolation import frames
-from news_platform.isolation.environment import worker_environment
+from news_platform.isolation.worker import (
+    CONTEXT,
+    DONE,
+    MEMORY,
+    READY,
+    REPORT,
+    REQUEST,
+    START,
+    FrameBuffer,
+    frame_parts,
+    unwritten,
+    worker_environment,
+)
 from news_platform.logs import bound_facts, options_document
 
 Reason = Literal["timeout", "memory", "crash", "error"]
@@ -39,7 +52,6 @@ _FILLED_BYTES_PER_SECOND = 2_000_000_000
 # of it is touched. Not tighter, because native libraries map far more memory than they use.
 _DATA_SLACK_BYTES = 1 << 30
 _PIPE_BYTES = 1 << 20
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +117,17 @@ class WorkerProcess:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._watched = psutil.Process(self.pid)
         self._requests = self._process.stdin.fileno()
         self._answers = self._process.stdout.fileno()
         os.set_blocking(self._requests, False)
         for pipe in (self._requests, self._answers):
             _widen(pipe)
-        self._buffer = frames.FrameBuffer()
+        self._buffer = FrameBuffer()
         self._readable = select.poll()
         self._readable.register(self._answers, select.POLLIN)
         self._writable = select.poll()
         self._writable.register(self._requests, select.POLLOUT)
-        self._statm = _open_statm(self.pid) if memory_bytes else None
         self._context: Mapping[str, str] = {}
         self._ready_bytes = 0  # resident size before the first item
         self._resident_bytes = 0
@@ -131,9 +143,9 @@ class WorkerProcess:
     def await_ready(self) -> None:
         """Wait until the target is imported; raise ConfigError if it cannot be."""
         start = {"variables": dict(self._variables), "logs": options_document()}
-        self._send(frames.START, json.dumps(start).encode())
+        self._send(START, json.dumps(start).encode())
         kind, payload = self._next_frame()
-        if kind != frames.READY:
+        if kind != READY:
             raise ConfigError(
                 f"cannot load {self._target!r}: {payload.decode()}", thing=self._target
             )
@@ -160,15 +172,15 @@ class WorkerProcess:
         self._renew_deadline(self._deadline_seconds)
         try:
             self._send_context(bound_facts())
-            self._send(frames.REQUEST, request)
-            while (frame := self._next_frame())[0] == frames.REPORT:
+            self._send(REQUEST, request)
+            while (frame := self._next_frame())[0] == REPORT:
                 last_report = frame[1]
                 if on_report is not None:
                     on_report(pickle.loads(last_report))
                 self._renew_deadline(self._deadline_seconds)
         except WorkerFailed as failed:
             return Lost(failed.reason, failed.detail, _loaded_report(last_report)), False
-        return _outcome(*frame, last_report=last_report), frame[0] != frames.MEMORY
+        return _outcome(*frame, last_report=last_report), frame[0] != MEMORY
 
     def kill(self) -> None:
         """Kill the worker and the processes it started; safe from any thread."""
@@ -179,10 +191,8 @@ class WorkerProcess:
     def discard(self) -> None:
         """Kill the worker, reap it and close its pipes."""
         self.kill()
-        with self._process:  # closes both pipes, then waits
-            if self._statm is not None:
-                os.close(self._statm)
-                self._statm = None
+        with self._process:
+            pass  # closes both pipes, then waits
 
     def _renew_deadline(self, seconds: float) -> None:
         self._allowed_seconds = seconds
@@ -190,15 +200,14 @@ class WorkerProcess:
 
     def _send_context(self, facts: Mapping[str, str]) -> None:
         if facts != self._context:
-            self._send(frames.CONTEXT, json.dumps(facts).encode())
+            self._send(CONTEXT, json.dumps(facts).encode())
             self._context = facts
 
     def _send(self, kind: bytes, payload: bytes) -> None:
-        header = frames.HEADER.pack(kind, len(payload))
-        parts = [memoryview(header), memoryview(payload)]
+        parts = frame_parts(kind, payload)
         while parts:
             try:
-                parts = frames.unwritten(parts, os.writev(self._requests, parts))
+                parts = unwritten(parts, os.writev(self._requests, parts))
             except BlockingIOError:
                 self._wait(self._writable)
             except BrokenPipeError as error:
@@ -219,7 +228,7 @@ class WorkerProcess:
         now = time.monotonic()
         if now >= self._deadline:
             raise self._ended("timeout", f"silent for {self._allowed_seconds:g} s")
-        if self._statm is None:
+        if self._memory_bytes is None:
             return bool(poll.poll((self._deadline - now) * 1000))
         if now >= self._watched_at + self._watch_seconds:  # also while reports keep arriving
             self._watched_at = now
@@ -227,12 +236,10 @@ class WorkerProcess:
         return bool(poll.poll(min(self._deadline - now, self._watch_seconds) * 1000))
 
     def _watch_memory(self) -> None:
-        if self._statm is None or self._memory_bytes is None:
+        if self._memory_bytes is None:
             return
-        with contextlib.suppress(
-            ProcessLookupError
-        ):  # the process is gone; the closed pipe shows it
-            self._resident_bytes = int(os.pread(self._statm, 256, 0).split()[1]) * _PAGE_BYTES
+        with contextlib.suppress(psutil.Error):  # the process is gone; the closed pipe shows it
+            self._resident_bytes = self._watched.memory_info().rss
         if self._resident_bytes > self._memory_bytes:
             held = f"held {self._resident_bytes:,} of {self._memory_bytes:,} bytes"
             raise self._ended("memory", held)
@@ -260,14 +267,6 @@ def _widen(pipe: int) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _open_statm(pid: int) -> int | None:
-    """Open the file with a process's resident size; None where the system has no such file."""
-    try:
-        return os.open(f"/proc/{pid}/statm", os.O_RDONLY)
-    except OSError:
-        return None
-
-
 def _ending(status: int) -> str:
     """Describe an exit status; a negative one is the signal that killed the process."""
     if status >= 0:
@@ -283,7 +282,7 @@ def _loaded_report(payload: bytes) -> Any:
 
 
 def _outcome(kind: bytes, payload: bytes, *, last_report: bytes) -> Outcome:
-    if kind == frames.DONE:
+    if kind == DONE:
         return Done(pickle.loads(payload))
-    reason: Reason = "memory" if kind == frames.MEMORY else "error"
+    reason: Reason = "memory" if kind == MEMORY else "error"
     return Lost(reason, payload.decode(), _loaded_report(last_report))

@@ -17,7 +17,7 @@ from news_platform.datasets.near_duplicates import (
     near_duplicates_path,
     sketches_path,
 )
-from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.near_duplicates.candidates import SketchOptions
 from news_platform.near_duplicates.window import WindowReport, cluster_window, window_days
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (

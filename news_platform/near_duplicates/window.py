@@ -25,9 +25,15 @@ from news_platform.datasets.near_duplicates import (
     sketches_path,
 )
 from news_platform.isolation.boundary import boundary
-from news_platform.near_duplicates.candidates import TextPair, alike_pairs, find_candidates
+from news_platform.near_duplicates.candidates import (
+    SketchOptions,
+    TextPair,
+    alike_pairs,
+    cluster_id,
+    find_candidates,
+    sketch_of,
+)
 from news_platform.near_duplicates.reading import iter_merges, resolved_name
-from news_platform.near_duplicates.sketch import SketchOptions, cluster_id, sketch_of
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore

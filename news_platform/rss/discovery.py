@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import ConfigError, FetchError
 from news_platform.html.decode import content_type_charset
-from news_platform.html.feed_autodiscovery import feed_urls, looks_like_html, usual_feed_urls
+from news_platform.html.links import feed_urls, looks_like_html, usual_feed_urls
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.feed_settings import FeedSettings, private_headers
@@ -33,7 +33,7 @@ from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.text.language import detect
 from news_platform.text.normalize import scrub_text
 from news_platform.web.fetch import Fetcher, Response
-from news_platform.web.http_headers import is_permanent_redirect
+from news_platform.web.responses import is_permanent_redirect
 from news_platform.web.urls import canonical_url
 
 # Detection is right 99.8 % of the time from here on.

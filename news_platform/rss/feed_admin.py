@@ -20,8 +20,7 @@ from news_platform.rss.feed_settings import (
     settings_text,
 )
 from news_platform.rss.ledger.feed_rows import POLLED, read_feed, upsert_feed
-from news_platform.rss.ledger.newsroom_tables import FEED_POLLS
-from news_platform.rss.ledger.tables import FEEDS, RAW
+from news_platform.rss.ledger.tables import FEED_POLLS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.opml import OpmlFeed, opml_document, opml_entries

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
-from news_platform.rss.ledger import newsroom_tables, tables
+from news_platform.rss.ledger import tables
 from news_platform.rss.ledger.row_ranges import found_between
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import (
@@ -77,7 +77,7 @@ def _changed_days(connection: sa.Connection, *, since: int) -> list[date]:
 
 
 def _write_polls(connection: sa.Connection, store: ObjectStore, day: date) -> int:
-    polls, (start, end) = newsroom_tables.FEED_POLLS, _bounds(day)
+    polls, (start, end) = tables.FEED_POLLS, _bounds(day)
     of_day = (polls.c.polled_at >= start, polls.c.polled_at < end)
     chosen = _select(polls, FEED_POLLS).where(*of_day).order_by(polls.c.id)
     return _write(connection, store, FEED_POLLS, day, chosen)

@@ -18,8 +18,7 @@ from typing import Any
 from news_platform.errors import InputError
 from news_platform.html.dates import parse_date
 from news_platform.html.links import join_link
-from news_platform.text.normalize import normalize_spaces, scrub_text
-from news_platform.text.paywall_notices import without_meter_lines
+from news_platform.text.normalize import normalize_spaces, scrub_text, without_meter_lines
 from news_platform.web.urls import canonical_url, url_hash
 
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")

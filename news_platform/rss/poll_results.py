@@ -20,7 +20,7 @@ from news_platform.rss.ledger.entries import entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import MAX_FEED_URL, FeedRow
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.fetch import Response
-from news_platform.web.http_headers import (
+from news_platform.web.responses import (
     is_permanent_redirect,
     requested_wait_seconds,
     validator,

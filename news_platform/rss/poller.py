@@ -21,7 +21,7 @@ from news_platform.rss.claim_queue import consume_claims
 from news_platform.rss.feed_settings import parse_settings, private_headers
 from news_platform.rss.ledger.entries import AddedEntries, add_entries
 from news_platform.rss.ledger.feed_rows import FeedRow, claim_feeds, move_feed, update_feeds
-from news_platform.rss.ledger.newsroom_tables import FEED_POLLS
+from news_platform.rss.ledger.tables import FEED_POLLS
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.poll_results import (
     FeedPoll,
@@ -34,7 +34,7 @@ from news_platform.rss.poll_results import (
 )
 from news_platform.takedowns.build_filters import refuse_taken_down
 from news_platform.web.fetch import Fetcher
-from news_platform.web.http_headers import conditional_headers
+from news_platform.web.responses import conditional_headers
 
 _NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 # Results are written earlier if they hold this much text, so that long feeds do not fill memory.

@@ -13,8 +13,15 @@ import sqlalchemy as sa
 from news_platform.rss.article_files import PAGES_FOLDER, full_text_path, page_path
 from news_platform.rss.export import WHOLE
 from news_platform.rss.ledger.article_queue import delete_articles, note_states
-from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, ROBOTS
+from news_platform.rss.ledger.tables import (
+    ARTICLES_INDEX,
+    FEED_ALARMS,
+    FEED_ITEMS,
+    FEED_POLLS,
+    FEEDS,
+    RAW,
+    ROBOTS,
+)
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
 from news_platform.rss.sheets.monthly_books import FOLDER, is_monthly_book
 from news_platform.rss.sheets.outbox import GONE, SHEET_ROWS, mark_gone

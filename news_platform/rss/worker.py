@@ -50,7 +50,7 @@ from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGat
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.fetch import PoliteFetcher, Response
-from news_platform.web.http_headers import requested_wait_seconds
+from news_platform.web.responses import requested_wait_seconds
 from news_platform.web.urls import canonical_url, url_hash, url_host
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from news_platform.sample.outlets import OUTLET_OF, OUTLETS, Outlet
 from news_platform.sample.story import Chance, Plot, Story, phrasebook, with_ending, write_story
-from news_platform.text.words import jaccard, shingles
+from news_platform.text.normalize import jaccard, shingles
 
 # Every draw depends on this number and on the names of what is drawn for.
 SEED = 20251103

@@ -32,9 +32,8 @@ from news_platform.setting_sections.fields import Section
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import ROOT_FILE
 from news_platform.storage.objects.store import ObjectStore, local_folder, open_store
-from news_platform.web.ai_bots import AI_BOTS_VERSION
 from news_platform.web.fetch import FetchOptions
-from news_platform.web.robots import Robots
+from news_platform.web.robots import AI_BOTS_VERSION, Robots
 
 __all__ = ["DAYS", "WORLD_NOW", "add_late_warc", "build_world", "place_inputs", "write_world"]
 

@@ -16,8 +16,7 @@ import polars as pl
 from news_platform.datasets.corpus import DELTA_TABLES, SEARCH_INDEX
 from news_platform.datasets.dataset import Dataset
 from news_platform.search.index import Hit
-from news_platform.search.months import MONTHS_DATASET, build_month, month_of
-from news_platform.search.pipeline import build_day
+from news_platform.search.pipeline import MONTHS_DATASET, build_day, build_month, month_of
 from news_platform.search.publish import (
     DATASET,
     IndexPlace,

@@ -7,12 +7,16 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Self
 
+from news_platform.datasets.corpus import SEARCH_INDEX
+from news_platform.datasets.evidence import Evidence
 from news_platform.errors import StorageError
 from news_platform.search.index import IndexReader
 from news_platform.search.publish import (
@@ -24,9 +28,10 @@ from news_platform.search.publish import (
     place_of,
     stored_builds,
 )
-from news_platform.search.query import AnyOf, DayRange
+from news_platform.search.query import AllOf, AnyOf, DayRange, Exact
 from news_platform.storage.commit.markers import Marker, fingerprint, read_markers
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.units import wanted_inputs
 
 _CONCURRENT_TRANSFERS = 8
 _OPEN_ATTEMPTS = 20
@@ -237,3 +242,56 @@ def _new_folder(folder: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def explain_index(
+    store: ObjectStore, cache: IndexCache, days: Collection[str], hashes: Collection[str]
+) -> Iterator[Evidence]:
+    """Yield whether the index of each of these days has the article of one of these hashes."""
+    yield from explain_known_indexes(IndexedDays.read(store, cache), cache, days, hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDays:
+    """The markers of the indexes by day, and what each should be built from."""
+
+    markers: Mapping[str, Marker]
+    wanted: Mapping[str, str]
+
+    @classmethod
+    def read(cls, store: ObjectStore, cache: IndexCache) -> Self:
+        """Read what a root has at this moment."""
+        return cls(cache.days(), wanted_inputs(store, SEARCH_INDEX))
+
+
+def explain_known_indexes(
+    known: IndexedDays, cache: IndexCache, days: Collection[str], hashes: Collection[str]
+) -> Iterator[Evidence]:
+    """Yield the same from markers that were read before."""
+    markers, wanted = known.markers, known.wanted
+    is_one_of = AnyOf(tuple(Exact("url_hash", one) for one in hashes))
+    for day in sorted(days, reverse=True):
+        marker = markers.get(day)
+        reader = cache.reader(place_of(marker)) if marker is not None else None
+        if marker is None or reader is None:
+            text = f"{day} has no search index yet: run `news-platform search --build`."
+            yield Evidence(SEARCH_INDEX.name, "absent", text, details={"day": day})
+            continue
+        mine = AllOf((is_one_of, DayRange(day, day)))
+        found = reader.search(mine, limit=1, newest_first=False)
+        yield _indexed(
+            marker, day, is_there=found.count > 0, is_stale=marker.inputs != wanted.get(day)
+        )
+
+
+def _indexed(marker: Marker, day: str, *, is_there: bool, is_stale: bool) -> Evidence:
+    place = place_of(marker)
+    late = "; the index is older than the day's articles" if is_stale else ""
+    return Evidence(
+        SEARCH_INDEX.name,
+        "indexed" if is_there else "missing",
+        f"The search index of {place.key} {'has' if is_there else 'lacks'} the article of "
+        f"{day}{late}.",
+        source=index_folder(place.key, place.build),
+        details={"day": day, "is_stale": str(is_stale).lower()},
+    )

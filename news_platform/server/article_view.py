@@ -16,7 +16,7 @@ from news_platform.datasets.raw_news import warc_day
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.rss.explain import explain_article
-from news_platform.search.explain import IndexedDays, explain_known_indexes
+from news_platform.search.reading import IndexedDays, explain_known_indexes
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.article_tables import Row
 from news_platform.server.documents import (

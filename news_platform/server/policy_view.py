@@ -27,7 +27,7 @@ from news_platform.server.documents import (
 from news_platform.server.search_view import cursor_at
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import NotFound
-from news_platform.web.ai_bots import AI_BOTS
+from news_platform.web.robots import AI_BOTS
 
 _BOTS = {bot.name: bot for bot in AI_BOTS}
 _CHANGES = 50

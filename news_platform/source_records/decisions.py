@@ -19,7 +19,7 @@ from news_platform.source_records.boilerplate import drop_boilerplate
 from news_platform.source_records.languages import detect_languages
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.sections import apply_sections
-from news_platform.text.words import jaccard, shingles, words
+from news_platform.text.normalize import jaccard, shingles, words
 
 
 class SeenTexts:

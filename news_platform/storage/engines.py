@@ -7,7 +7,7 @@ behind the same protocol; `composition.engines` maps the place of a dataset to i
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -101,23 +101,7 @@ class DatasetEngine(Protocol):
         """
 
     def delete(self, unit: str) -> None:
-        """Delete the files of a unit. Call `delete_units` instead, which has the brake."""
-
-
-def delete_units(
-    engine: DatasetEngine, units: Iterable[str], *, is_confirmed: bool = False
-) -> tuple[str, ...]:
-    """Delete units of a dataset and return those that were there.
-
-    Raise StorageError if it would be too large a share of the dataset, unless it is confirmed.
-    """
-    held = engine.units()
-    going = tuple(unit for unit in units if unit in held)
-    if not is_confirmed:
-        require_small_share(engine.dataset.name, dict.fromkeys(going, 1), len(held), unit="units")
-    for unit in going:
-        engine.delete(unit)
-    return going
+        """Delete the files of a unit; only retention does, behind the brake on mass removal."""
 
 
 def require_small_share(

@@ -1,21 +1,20 @@
 """Delete what is older than its dataset keeps it: find its units, show them, and delete them.
 
-Each dataset finds its own old units: a day, a batch, a bucket. All else is the same for every
-dataset. Nothing is deleted before its unit was released: the dataset makes sure that another copy
-is whole, where there must be one, and records that the files are gone. An interrupted run leaves
-files that the next one deletes.
+The `keep` of a declaration is enough: `expiring_units` finds the old units of such a dataset. Those
+of which something else must hold a copy, or must know that they are gone, find their own: a day, a
+batch, a bucket. Nothing is deleted before its unit was released: the dataset makes sure that the
+copy is whole, and records that the files are gone. An interrupted run leaves files that the next
+one deletes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, timedelta
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
 
 from news_platform.errors import Conflict, StorageError
+from news_platform.storage.engines import FileEngine, require_small_share
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
-
-
-def _nothing() -> None:
-    """Release a unit of which nothing is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class ExpiringUnit:
     files: Sequence[ObjectInfo]
     waiting: str = ""
     refused: str = ""
-    release: Callable[[], None] = _nothing
+    release: Callable[[], None] = lambda: None
 
     @property
     def stays(self) -> bool:
@@ -51,15 +50,8 @@ class Expiry:
 
     def as_json(self) -> dict[str, object]:
         """Return the plan as a JSON document."""
-        return {
-            "dataset": self.dataset,
-            "objects": sum(self.objects.values()),
-            "bytes": self.bytes,
-            "keys": sorted(self.objects),
-            "waiting": dict(self.waiting),
-            "failed": dict(self.failed),
-            "refused": dict(self.refused),
-        }
+        counted = {"objects": sum(self.objects.values()), "keys": sorted(self.objects)}
+        return {**asdict(self), **counted}
 
 
 def planned(dataset: str, units: Mapping[str, ExpiringUnit]) -> Expiry:
@@ -91,10 +83,28 @@ def apply_retention(store: ObjectStore, dataset: str, units: Mapping[str, Expiri
             del left[key]
         else:
             store.delete(info.path for info in unit.files)
-    done = planned(dataset, left)
-    return Expiry(dataset, done.objects, done.bytes, done.waiting, failed, done.refused)
+    return replace(planned(dataset, left), failed=failed)
 
 
-def last_expired_day(today: date, keep_days: int) -> date:
-    """Return the newest day that is older than `keep_days`."""
-    return today - timedelta(days=keep_days + 1)
+def expiring_units(engine: FileEngine, *, keep_days: int, now: datetime) -> dict[str, ExpiringUnit]:
+    """Return the units whose newest file was written more than `keep_days` ago.
+
+    Too many at once stay: a wrong clock makes everything look old.
+    """
+    stored, before = engine.files(), now - timedelta(days=keep_days)
+    old = {
+        unit: files
+        for unit, files in stored.items()
+        if max(info.modified_at for info in files) < before
+    }
+    waiting = ""
+    try:
+        cure = "check the clock and how long it is kept; go down step by step"
+        losses = dict.fromkeys(old, 1)
+        require_small_share(engine.dataset.name, losses, len(stored), unit="units", cure=cure)
+    except StorageError as error:
+        waiting = str(error)
+    return {
+        unit: ExpiringUnit(files, waiting=waiting, release=partial(engine.delete, unit))
+        for unit, files in old.items()
+    }

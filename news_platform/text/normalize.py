@@ -1,8 +1,9 @@
-"""Normalize text for display or for comparison, and hash it."""
+"""Clean, normalize, compare, count and hash texts, and find the notices of paywalls in them."""
 
 import hashlib
 import re
 import unicodedata
+from collections.abc import Set
 from typing import Any
 
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -61,3 +62,100 @@ def normalize_letters(text: str) -> str:
 def normalize_spaces(text: str) -> str:
     """Return the text with single spaces and without invisible characters."""
     return " ".join((text if text.isascii() else _INVISIBLE.sub("", text)).split())
+
+
+# Scripts without spaces (Thai, Lao, Khmer, Myanmar, kana, Han): every character is a word.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+)
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_COUNTED_WORD = re.compile(r"\w+")
+# Han and kana are written without spaces; a word has two characters on average.
+_HAN_OR_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+_LETTERS_PER_WORD = 2
+
+
+def words(text: str) -> list[str]:
+    """Return the words of the normalized text in order, without punctuation."""
+    return _WORD.findall(normalize_text(text))
+
+
+def shingles(text: str, size: int) -> frozenset[str]:
+    """Return every run of `size` words; a shorter text gives one run, an empty text none."""
+    found = words(text)
+    if len(found) <= size:
+        return frozenset([" ".join(found)] if found else [])
+    return frozenset(map(" ".join, zip(*(found[start:] for start in range(size)), strict=False)))
+
+
+def jaccard(left: Set[str], right: Set[str]) -> float:
+    """Return the share of common members, from 0 to 1; 0 for two empty sets."""
+    common = len(left & right)
+    return common / (len(left) + len(right) - common) if common else 0.0
+
+
+def count_words(text: str) -> int:
+    """Return the number of words; Chinese and Japanese count half their characters."""
+    if text.isascii():
+        return len(_COUNTED_WORD.findall(text))
+    unspaced = len(_HAN_OR_KANA.findall(text))
+    others = _HAN_OR_KANA.sub(" ", text) if unspaced else text
+    return len(_COUNTED_WORD.findall(others)) + unspaced // _LETTERS_PER_WORD
+
+
+def cut_at_word_end(text: str, limit: int) -> str:
+    """Return at most `limit` characters, cut at the end of a word where there is one."""
+    if len(text) <= limit:
+        return text
+    # One character more shows whether a word ends exactly at the limit.
+    cut = text[: limit + 1].rsplit(maxsplit=1)[0] if not text[limit].isspace() else text[:limit]
+    return cut.rstrip() if len(cut) <= limit else text[:limit]
+
+
+# Only short lines: a sentence of an article about subscriptions must stay.
+_MAX_CHARACTERS = 220
+_METER = re.compile(
+    r"subscri\w+ to (?:continue|keep|read|unlock|access)"
+    r"|(?:sign|log) ?(?:in|up)(?: or (?:subscribe|register))? to (?:continue|keep) reading"
+    r"|(?:register|create (?:a|an|your) (?:free )?account) to (?:continue|keep) reading"
+    r"|to (?:continue|keep) reading(?:,| this| the| please|:|$)"
+    r"|(?:this|the) (?:article|story|content) is (?:only |exclusively )?(?:for|available to)"
+    r" (?:paying |premium |registered )?(?:subscribers|members)"
+    r"|already a (?:subscriber|member)\?"
+    r"|you(?:'|\u2019)?(?:ve| have) (?:reached|read|used)\b.{0,40}\bfree (?:article|stor)"
+    r"|you have \w+ free articles? (?:left|remaining)"
+    r"|want to (?:read|keep reading|continue reading)\b.{0,20}\?\s*subscribe"
+    r"|unlock (?:this|the full) (?:article|story)"
+    r"|weiterlesen mit\b|jetzt (?:weiterlesen|abonnieren)|mit .{0,20}abo (?:weiter)?lesen"
+    r"|dieser (?:artikel|inhalt|beitrag) ist (?:nur|exklusiv) f\u00fcr"
+    r"|sie haben bereits ein abo|diesen artikel weiterlesen"
+    r"|(?:la suite|cet article) est r\u00e9serv\u00e9e? aux abonn\u00e9s|pour lire la suite"
+    r"|contenido exclusivo para suscriptores|suscr\u00edbete para (?:seguir|continuar|leer)"
+    r"|abbonati per (?:continuare|leggere)|contenuto riservato agli abbonati"
+    r"|assine para (?:continuar|ler)|conte\u00fado exclusivo para assinantes",
+    re.IGNORECASE,
+)
+
+
+# Every alternative of the pattern contains one of these, and few lines do: the pattern is slow.
+_SIGNS = (
+    "subscri", "reading", "members", "member?", "free ", "unlock", "lesen", "ein abo", "abonn",
+    "exklusiv", "nur f\u00fcr", "la suite", "suscr", "assin", "abbona",
+)  # fmt: skip
+
+
+def is_meter_line(line: str) -> bool:
+    """Return whether a line asks the reader to subscribe or to sign in for the rest of a text."""
+    if len(line) > _MAX_CHARACTERS:
+        return False
+    lowered = line.lower()
+    return any(sign in lowered for sign in _SIGNS) and _METER.search(line) is not None
+
+
+def without_meter_lines(text: str) -> tuple[str, bool]:
+    """Return the text without such lines, and whether it had any."""
+    lines = text.split("\n")
+    kept = [line for line in lines if not is_meter_line(line)]
+    if len(kept) == len(lines):
+        return text, False
+    return "\n".join(kept).strip(), True

@@ -21,12 +21,10 @@ import aiohttp
 from yarl import URL
 
 from news_platform.errors import FetchError
-from news_platform.web.guard import BlockedAddress, checked_url, guarded_socket
-from news_platform.web.http_headers import REDIRECT_STATUSES, next_url
-from news_platform.web.inflate import ResponseBody
-from news_platform.web.network_allowlist import NetworkAllowlist
+from news_platform.web.guard import BlockedAddress, NetworkAllowlist, checked_url, guarded_socket
 from news_platform.web.rate_limits import ConcurrencyLimits
 from news_platform.web.resolver import CachingResolver, Lookup, ResolverOptions
+from news_platform.web.responses import REDIRECT_STATUSES, ResponseBody, next_url
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _NO_REPEATED_HEADERS: Mapping[str, tuple[str, ...]] = MappingProxyType({})

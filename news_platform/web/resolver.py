@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from news_platform.errors import FetchError
-from news_platform.web.guard import ALLOW_CURE, is_address, is_public
-from news_platform.web.network_allowlist import NetworkAllowlist
+from news_platform.web.guard import ALLOW_CURE, NetworkAllowlist, is_address, is_public
 
 Lookup = Callable[[str], Sequence[str]]
 """Return the addresses of a host, or raise socket.gaierror; may block."""

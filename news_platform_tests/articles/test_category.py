@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.articles.category import guess_category
+from news_platform.articles.article import guess_category
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from news_platform.datasets.collected import collected_path
 from news_platform.datasets.raw_news import (
     DROPPED_RESPONSES,
     RAW_NEWS_ORDER,
-    dropped_responses_path,
+    side_path,
 )
 from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
@@ -61,7 +61,7 @@ def test_a_warc_becomes_files_by_language_and_a_marker(
     assert marker.languages == {"en": 2, "nl": 2, "fr": 2}
     assert marker.dropped == {"not_html": 1, "revisit_record": 1}
     assert marker.dropped_responses == 2
-    dropped = read_table(any_store, dropped_responses_path(DAY, NAME), DROPPED_RESPONSES)
+    dropped = read_table(any_store, side_path(DROPPED_RESPONSES, DAY, NAME), DROPPED_RESPONSES)
     assert sorted(dropped["reason"]) == ["not_html", "revisit_record"]
     assert dropped.filter(reason="not_html")["uri"].null_count() == 0
     assert marker.source_bytes == crawl.head(PATH).size_bytes

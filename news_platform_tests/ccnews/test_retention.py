@@ -11,7 +11,7 @@ import pytest
 from news_platform.ccnews.checks import duplicate_problems, read_footers, row_problems
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import damaged_warcs, outdated_days
-from news_platform.ccnews.retention import StoredRows, expiring_days
+from news_platform.ccnews.retention import expiring_days
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.domain_store.fragments import iter_warc_frames, rows_by_warc
@@ -66,8 +66,13 @@ def root(local_store: ObjectStore) -> ObjectStore:
 
 
 def _expire(root: ObjectStore, rows: Callable[[str], Mapping[str, int]] | None = None) -> Expiry:
-    stored = StoredRows(partial(stored_days, root), rows or partial(rows_by_warc, root))
-    units = expiring_days(root, keep_days=10, now=NOW, stored=stored)
+    units = expiring_days(
+        root,
+        keep_days=10,
+        now=NOW,
+        stored_days=partial(stored_days, root),
+        rows_by_warc=rows or partial(rows_by_warc, root),
+    )
     return apply_retention(root, "raw_news", units)
 
 

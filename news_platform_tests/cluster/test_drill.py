@@ -13,7 +13,7 @@ import yaml
 from news_platform.rss.ledger.tables import FEEDS, SEQUENCE
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.sql.engine import migrate, open_engine, read_transaction
-from news_platform.storage.sql.ledger_copy import backup_ledger, restore_ledger
+from news_platform.storage.sql.ledger_backup import backup_ledger, restore_ledger
 from news_platform_tests.emulators.postgres import new_database, postgres_server, postgres_tool
 from news_platform_tests.emulators.s3 import new_bucket
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from news_platform.corpus.feed_articles import feed_dataset
-from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.corpus.pipeline import crawl_dataset, feed_dataset
 from news_platform.datasets.corpus import ALL_ARTICLES, CRAWL_SOURCE
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.text.normalize import text_hash
-from news_platform.text.words import count_words
+from news_platform.text.normalize import count_words, text_hash
 from news_platform.web.urls import registrable_domain, url_hash, url_host
 
 FIRST = datetime(2025, 11, 1, 9, tzinfo=UTC)

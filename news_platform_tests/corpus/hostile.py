@@ -5,22 +5,21 @@ import re
 import time
 
 from news_platform.articles.article import Article
-from news_platform.corpus.rows import article_row
-from news_platform.corpus.worker_types import NOT_AN_ARTICLE, CrawlPage, JudgedPage
+from news_platform.corpus.rows import NOT_AN_ARTICLE, ClassifiedPage, CrawlPage, article_row
 
 QUICK = "news_platform_tests.corpus.hostile:judge_quickly"
 
 
-def judge_quickly(page: CrawlPage) -> JudgedPage:
+def judge_quickly(page: CrawlPage) -> ClassifiedPage:
     """Judge a page of these tests by its markup, without loading a model."""
     if "<article>" not in page.html:
-        return JudgedPage(None, NOT_AN_ARTICLE)
+        return ClassifiedPage(None, NOT_AN_ARTICLE)
     text = "\n".join(re.findall("<p>(.*?)</p>", page.html))
     article = Article(clean_text=text, title=f"title of {page.url}", language="en")
-    return JudgedPage(article_row(article, page.url))
+    return ClassifiedPage(article_row(article, page.url))
 
 
-def judge_or_die(page: CrawlPage) -> JudgedPage:
+def judge_or_die(page: CrawlPage) -> ClassifiedPage:
     """Judge a page, unless its HTML is the name of a disaster."""
     match page.html:
         case "hang":

@@ -7,10 +7,10 @@ from itertools import chain, repeat
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from news_platform.corpus.crawl_pages import CorpusOptions
+from news_platform.corpus.export.filtering import ExportSelection
 from news_platform.corpus.export.pipeline import ExportOptions, export_corpus
 from news_platform.corpus.export.publish import replacing_folder
-from news_platform.corpus.export.selection import ExportSelection
-from news_platform.corpus.options import CorpusOptions
 from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
 from news_platform.near_duplicates.pipeline import build_day
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store

@@ -8,7 +8,7 @@ from datetime import date
 import polars as pl
 
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS, captures_path, raw_news_path
+from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS, raw_news_path, side_path
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
@@ -105,7 +105,7 @@ def collect_pages(
         "record_offset": [1000 * number for number in range(len(pages))],
         "record_length": [1000 for _ in pages],
     }
-    write_table(store, captures_path(when, warc), _filled(captured, CAPTURES), CAPTURES)
+    write_table(store, side_path(CAPTURES, when, warc), _filled(captured, CAPTURES), CAPTURES)
     marker = replace(
         MARKER,
         warc=warc,

@@ -12,16 +12,21 @@ import pytest
 from bpe_openai import get_encoding  # type: ignore[import-untyped]  # has no stubs
 
 from news_platform.corpus.checks import export_problems
-from news_platform.corpus.export.monthly import build_month
-from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, export_corpus
+from news_platform.corpus.export.filtering import ExportSelection, Stated, UsageRule
+from news_platform.corpus.export.pipeline import (
+    VOCABULARY,
+    EmptySelection,
+    ExportOptions,
+    export_corpus,
+    load_tokenizer,
+)
 from news_platform.corpus.export.publish import (
+    build_month,
     current_version,
     publish_version,
     replacing_folder,
     version_files,
 )
-from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
-from news_platform.corpus.export.tokens import VOCABULARY, load_tokenizer
 from news_platform.corpus.pipeline import crawl_dataset
 from news_platform.datasets.corpus import TRAINING_EXPORT
 from news_platform.errors import InputError

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import news_platform
-from news_platform.corpus.feed_articles import (
+from news_platform.corpus.pipeline import (
     build_feed_day,
     feed_dataset,
     wanted_feed_days,

@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.page_kinds import iter_article_pages, iter_other_pages, page_row
 from news_platform.articles.extract import extract_article, inspect_page
-from news_platform.corpus.page_features import WORD_PLACES, page_features
-from news_platform.corpus.page_model import load_page_model
+from news_platform.articles.page_model import WORD_PLACES, load_page_model, page_features
 from news_platform_tests.corpus.pages import article_html, list_html
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from news_platform.corpus.checks import count_problems, row_problems, source_pages
-from news_platform.corpus.options import CorpusOptions
+from news_platform.corpus.crawl_pages import CorpusOptions
 from news_platform.corpus.pipeline import (
     build_crawl_day,
     crawl_dataset,
@@ -196,8 +196,8 @@ def test_pages_of_expired_warcs_come_from_elsewhere(local_store: ObjectStore) ->
             expired_rows=expired_rows,
         )
     )
-    assert [page.page.url for page in found] == [stored.uri]
-    assert found[0].place.record_offset == 0
+    assert [page.url for page, _ in found] == [stored.uri]
+    assert found[0][1].record_offset == 0
 
 
 def test_a_root_on_s3_behaves_as_a_local_one(

@@ -7,7 +7,7 @@ import pytest
 
 from news_platform.articles.article import Article
 from news_platform.corpus.rows import QUALITY_FLAGS, article_row
-from news_platform.text.words import count_words
+from news_platform.text.normalize import count_words
 
 GOOD = Article(
     clean_text="\n".join(f"A sentence of eight words, number {at} here." for at in range(20)),

@@ -10,8 +10,8 @@ from news_platform.corpus.pipeline import (
     build_crawl_day,
     crawl_dataset,
     obeying_build,
+    recount_day,
 )
-from news_platform.corpus.recount import recount_day
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS
 from news_platform.storage.commit.markers import read_markers, read_report

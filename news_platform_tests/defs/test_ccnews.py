@@ -12,7 +12,7 @@ from dagster._core.test_utils import freeze_time
 
 from news_platform.ccnews.maintenance import accept_broken, maintain_crawl
 from news_platform.ccnews.options import CollectOptions
-from news_platform.ccnews.pipeline import Redo
+from news_platform.ccnews.pipeline import RebuildMode
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews
@@ -112,7 +112,7 @@ class Shell:
         day: str,
         tags: Mapping[str, str] | None = None,
         *,
-        redo: Redo | None = None,
+        redo: RebuildMode | None = None,
         assets: Sequence[str] = ("raw_news",),
     ) -> dg.ExecuteInProcessResult:
         # A sensor reads from Dagster when its runs were requested and ended.
@@ -326,13 +326,13 @@ def test_a_day_with_other_options_is_outdated_and_redone(shell: Shell) -> None:
     shell.set(languages=("nl",))
     assert _metadata(shell.run("2025-11-01"))["dagster/partition_row_count"] == 1
     shell.set(languages=())
-    kept = _metadata(shell.run("2025-11-01", redo=Redo.missing))
+    kept = _metadata(shell.run("2025-11-01", redo=RebuildMode.missing))
     assert (kept["dagster/partition_row_count"], kept["warcs_outdated"]) == (1, 1)
     redone = _metadata(shell.run("2025-11-01"))
     assert (redone["dagster/partition_row_count"], redone["warcs_outdated"]) == (3, 0)
     assert redone["warcs_redone"] == 1
     assert _metadata(shell.run("2025-11-01"))["warcs_redone"] == 0
-    assert _metadata(shell.run("2025-11-01", redo=Redo.all))["warcs_redone"] == 1
+    assert _metadata(shell.run("2025-11-01", redo=RebuildMode.all))["warcs_redone"] == 1
 
 
 def test_a_wrong_redo_value_changes_nothing(shell: Shell) -> None:
@@ -354,7 +354,7 @@ def test_no_sensor_redoes_an_outdated_day_unless_the_settings_say_so(shell: Shel
     shell.now += timedelta(hours=5)  # a day is requested at most every four hours
     requests = shell.tick()
     assert sorted(str(one.partition_key) for one in requests) == ["2025-11-02", NEWEST]
-    assert all(one.run_config == ccnews.run_config(Redo.outdated) for one in requests)
+    assert all(one.run_config == ccnews.run_config(RebuildMode.outdated) for one in requests)
 
 
 def test_a_failed_backfill_day_is_followed_without_dagsters_memory(shell: Shell) -> None:
@@ -365,7 +365,7 @@ def test_a_failed_backfill_day_is_followed_without_dagsters_memory(shell: Shell)
     shell.instance = dg.DagsterInstance.ephemeral()  # a lost DAGSTER_HOME
     (request,) = shell.tick()
     assert request.partition_key == "2025-11-01"
-    assert request.run_config == ccnews.run_config(Redo.missing)
+    assert request.run_config == ccnews.run_config(RebuildMode.missing)
 
 
 def test_a_warc_that_was_published_again_is_redone(shell: Shell) -> None:
@@ -381,7 +381,7 @@ def test_a_warc_that_was_published_again_is_redone(shell: Shell) -> None:
     _look_after(shell)
     (request,) = shell.tick()
     assert request.partition_key == "2025-11-01"
-    found = _metadata(shell.run("2025-11-01", request.tags, redo=Redo.missing))
+    found = _metadata(shell.run("2025-11-01", request.tags, redo=RebuildMode.missing))
     assert found["dagster/partition_row_count"] == 6
     assert shell.tick() == []
     _look_after(shell)

@@ -8,7 +8,7 @@ import pytest
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.search import maintain_search, maintain_search_every_night
 from news_platform.resources import Resources
-from news_platform.search.months import MONTHS_DATASET
+from news_platform.search.pipeline import MONTHS_DATASET
 from news_platform.settings import Settings
 from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.commit.root import RootAccess, pause

@@ -14,7 +14,7 @@ from news_platform.html.decode import (
     encoding_of_label,
     html_text,
 )
-from news_platform.html.feed_autodiscovery import feed_urls
+from news_platform.html.links import feed_urls
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import SourcePage, segment
 

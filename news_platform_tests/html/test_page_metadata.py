@@ -5,8 +5,8 @@ import json
 import pytest
 from resiliparse.parse.html import HTMLTree
 
-from news_platform.html.feed_autodiscovery import FeedLink, feed_links
-from news_platform.html.page_metadata import PageMetadata, parse_page_metadata
+from news_platform.html.jsonld import PageMetadata, parse_page_metadata
+from news_platform.html.links import FeedLink, feed_links
 
 
 def _stated(html: str) -> PageMetadata:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.isolation.environment import worker_environment
 from news_platform.isolation.pool import Done, Pool
+from news_platform.isolation.worker import worker_environment
 from news_platform.settings import setting_infos
 
 ACT = "news_platform_tests.isolation.targets:act"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from news_platform.corpus.feed_articles import feed_dataset
+from news_platform.corpus.pipeline import feed_dataset
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
 from news_platform.near_duplicates.pipeline import build_day, wanted_days
 from news_platform.near_duplicates.reading import read_clusters

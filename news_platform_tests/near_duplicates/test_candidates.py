@@ -5,8 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from news_platform.datasets.near_duplicates import CLUSTER_BANDS, bands_path
-from news_platform.near_duplicates.candidates import find_candidates
-from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.near_duplicates.candidates import SketchOptions, find_candidates
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 

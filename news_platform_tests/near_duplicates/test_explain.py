@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.near_duplicates.explain import cluster_names, explain_clusters
 from news_platform.near_duplicates.pipeline import build_day
+from news_platform.near_duplicates.reading import cluster_names, explain_clusters
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import url_hash
 from news_platform_tests.corpus.articles import article, store_articles

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from news_platform.errors import InputError
-from news_platform.near_duplicates.sketch import Sketch, SketchOptions, jaccard_of, sketch_of
-from news_platform.text.words import jaccard, shingles
+from news_platform.near_duplicates.candidates import Sketch, SketchOptions, jaccard_of, sketch_of
+from news_platform.text.normalize import jaccard, shingles
 from news_platform_tests.near_duplicates.stories import story, variant
 
 OPTIONS = SketchOptions()

@@ -37,8 +37,7 @@ from news_platform.defs.runs import (
 )
 from news_platform.defs.sensor_state import SensorState, dump_state
 from news_platform.resources import Resources, open_resources
-from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES, FEED_POLLS
-from news_platform.rss.ledger.tables import FEEDS
+from news_platform.rss.ledger.tables import ALERT_MATCHES, FEED_POLLS, FEEDS
 from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import write_marker

@@ -8,8 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.article_files import full_text_path
-from news_platform.rss.ledger.newsroom_tables import ANALYSES
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
+from news_platform.rss.ledger.tables import ANALYSES, ARTICLES_INDEX, FEEDS, RAW
 from news_platform.rss.ledger.transactions import note_metrics, write_config, write_transaction
 from news_platform.storage.objects.store import ObjectStore
 

@@ -40,7 +40,7 @@ from news_platform.rss.ledger.transactions import (
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.text.words import cut_at_word_end
+from news_platform.text.normalize import cut_at_word_end
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss.claiming import article_row
 from news_platform_tests.rss.ledger_rows import read_full_text

@@ -23,9 +23,8 @@ from news_platform.rss.feed_alarms import (
     untold_alarms,
     update_alarms,
 )
-from news_platform.rss.ledger.newsroom_tables import FEED_POLLS
 from news_platform.rss.ledger.status import doubled_main_rows
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, REVISIONS
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_POLLS, FEEDS, RAW, REVISIONS
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import poll_feeds
 from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import sqlalchemy as sa
 
-from news_platform.articles.category import guess_category
+from news_platform.articles.article import guess_category
 from news_platform.isolation.pool import Pool
 from news_platform.rss.article_files import expire_pages, page_path, read_page
 from news_platform.rss.feed_settings import FeedSettings, settings_text
@@ -18,7 +18,7 @@ from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.tables import ARTICLES_INDEX
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.text.paywall_notices import without_meter_lines
+from news_platform.text.normalize import without_meter_lines
 from news_platform_tests.fakes import response
 from news_platform_tests.rss.test_worker import (
     FEED,

@@ -12,8 +12,8 @@ from news_platform.datasets.feeds import ARTICLES
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery import DiscoveryOptions, discover_feeds
 from news_platform.rss.export import LEDGER, export_days
-from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
 from news_platform.rss.ledger.tables import (
+    ARTICLE_STATES,
     ARTICLES_INDEX,
     FEEDS,
     LINKS,

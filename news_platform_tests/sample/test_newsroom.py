@@ -7,7 +7,7 @@ import pytest
 
 from news_platform.sample.newsroom import DAYS, WORLD_NOW, SampleArticle
 from news_platform.sample.outlets import OUTLETS
-from news_platform.text.words import jaccard, shingles
+from news_platform.text.normalize import jaccard, shingles
 
 Articles = tuple[SampleArticle, ...]
 

@@ -11,10 +11,12 @@ from news_platform.datasets.corpus import CRAWL_ARTICLES, SEARCH_INDEX, STATISTI
 from news_platform.datasets.dataset import Dataset
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle
-from news_platform.search.months import MONTHS_DATASET, build_month, wanted_months
 from news_platform.search.pipeline import (
+    MONTHS_DATASET,
     build_day,
+    build_month,
     search_days,
+    wanted_months,
 )
 from news_platform.search.reading import IndexCache, read_current
 from news_platform.storage.commit.markers import read_inputs, stale_partitions, write_marker

@@ -6,8 +6,7 @@ python -m news_platform_tests.search.kill_target ROOT
 import sys
 from datetime import UTC, datetime
 
-from news_platform.search.months import build_month, wanted_months
-from news_platform.search.pipeline import build_day
+from news_platform.search.pipeline import build_day, build_month, wanted_months
 from news_platform.storage.objects.store import open_store
 
 DAY = "2025-10-02"

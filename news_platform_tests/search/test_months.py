@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES, SEARCH_INDEX
-from news_platform.search.months import month_of, wanted_months
 from news_platform.search.pipeline import (
     build_day,
     index_facets,
     index_problems,
+    month_of,
+    wanted_months,
 )
 from news_platform.search.publish import (
     DATASET,

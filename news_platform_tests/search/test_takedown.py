@@ -9,7 +9,7 @@ from news_platform.datasets.corpus import CRAWL_ARTICLES, SEARCH_INDEX
 from news_platform.datasets.dataset import Role
 from news_platform.errors import Conflict
 from news_platform.search.index_engine import IndexEngine, iter_hits
-from news_platform.search.months import build_month
+from news_platform.search.pipeline import build_month
 from news_platform.search.publish import publish_index, stored_builds
 from news_platform.search.reading import delete_old_copies
 from news_platform.storage.objects.store import ObjectStore

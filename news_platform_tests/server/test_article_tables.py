@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.corpus.feed_articles import feed_dataset
-from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.corpus.pipeline import crawl_dataset, feed_dataset
 from news_platform.errors import StorageError
 from news_platform.server import article_tables
 from news_platform.server.article_tables import BLOCK_ROWS, ArticleRows

@@ -85,7 +85,7 @@ def test_case_width_and_punctuation_do_not_tell_texts_apart() -> None:
 
 @pytest.mark.parametrize("similarity", [0.5, 0.8, 0.95, 1.0])
 def test_what_is_seen_before_agrees_with_comparing_all_pairs(similarity: float) -> None:
-    from news_platform.text.words import jaccard, shingles
+    from news_platform.text.normalize import jaccard, shingles
 
     base = PROSE.split()
     variants = [" ".join([*base[:cut], "other", *base[cut + 1 :]]) for cut in range(0, 40, 3)]

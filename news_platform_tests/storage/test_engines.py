@@ -1,7 +1,7 @@
 """Engines find, remove and delete the units of datasets, and the brake stops mass removal."""
 
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -17,11 +17,11 @@ from news_platform.storage.engines import (
     ParquetEngine,
     PlainFilesEngine,
     RemovedRows,
-    delete_units,
     require_small_share,
 )
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table
+from news_platform.storage.retention import apply_retention, expiring_units
 
 
 class OneUrl:
@@ -99,20 +99,22 @@ def test_plain_files_go_as_a_whole(store: ObjectStore) -> None:
     assert engine.scan().collect()["body"].to_list() == [b"about b"]
 
 
-def test_the_brake_refuses_to_delete_most_of_a_dataset_unless_it_is_confirmed(
+def test_units_expire_by_the_age_of_their_files_unless_a_wrong_clock_expires_most(
     store: ObjectStore,
 ) -> None:
     days = [f"2025-11-{day:02}" for day in range(1, 11)]
-    for day in days:
-        frame = _rows(ARTICLES, "article_url", ["a"])
-        write_table(store, ARTICLES.place.path(date=day), frame, ARTICLES)
+    written = [
+        store.put(ARTICLES.place.path(date=day), b"").modified_at + timedelta(days=1)
+        for day in days
+    ]
     engine = ParquetEngine(store, ARTICLES)
-    with pytest.raises(StorageError, match="refused to remove 6 of 10 units of 'articles'"):
-        delete_units(engine, days[:6])
+    done = apply_retention(store, "articles", expiring_units(engine, keep_days=1, now=written[6]))
+    assert not done.objects and sorted(done.waiting) == days[:6]
+    assert "refused to remove 6 of 10 units of 'articles'" in done.waiting[days[0]]
     assert len(engine.units()) == 10
-    assert delete_units(engine, [*days[:5], "2026-01-01"]) == tuple(days[:5])
-    assert delete_units(engine, days, is_confirmed=True) == tuple(days[5:])
-    assert engine.units() == {}
+    units = expiring_units(engine, keep_days=1, now=written[5])
+    assert sorted(apply_retention(store, "articles", units).objects) == days[:5]
+    assert sorted(engine.units()) == days[5:]
 
 
 def test_the_brake_counts_records_and_names_the_largest_losses() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from news_platform.text.words import jaccard, shingles, words
+from news_platform.text.normalize import jaccard, shingles, words
 
 WORDS = {
     "punctuation and case": (

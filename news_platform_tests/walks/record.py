@@ -51,9 +51,6 @@ FRONT_MODULES = {
     "web.rate_limits": "web.fetch",
     "web.resolver": "web.fetch",
     "web.guard": "web.fetch",
-    "web.inflate": "web.fetch",
-    "web.redirects": "web.fetch",
-    "web.validators": "web.fetch",
 }
 # The step of a walk, and the modules first called in it.
 Steps = Mapping[str, list[str]]

@@ -6,7 +6,7 @@ import pytest
 from yarl import URL
 
 from news_platform.errors import FetchError
-from news_platform.web.http_headers import (
+from news_platform.web.responses import (
     MAX_WAIT_SECONDS,
     conditional_headers,
     is_permanent_redirect,

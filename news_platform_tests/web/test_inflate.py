@@ -7,7 +7,7 @@ import brotli  # type: ignore[import-untyped]  # ships no types
 import pytest
 
 from news_platform.errors import FetchError
-from news_platform.web.inflate import ResponseBody
+from news_platform.web.responses import ResponseBody
 
 TEXT = b"hello world " * 50
 ENCODED = {

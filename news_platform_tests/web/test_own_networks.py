@@ -9,7 +9,7 @@ import pytest
 
 from news_platform.errors import ConfigError, FetchError
 from news_platform.web.fetch import FetchOptions, Response, WebFetcher
-from news_platform.web.network_allowlist import NetworkAllowlist, checked_proxy, parse_allowed
+from news_platform.web.guard import NetworkAllowlist, checked_proxy, parse_allowed
 from news_platform.web.resolver import ResolverOptions
 
 

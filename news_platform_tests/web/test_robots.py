@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from news_platform.web.ai_bots import AI_BOTS
-from news_platform.web.robots import MAX_BYTES, Robots
+from news_platform.web.robots import AI_BOTS, MAX_BYTES, Robots
 
 FOO = "user-agent: FooBot\n"
 SITE = "https://news.example"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from news_platform.corpus.export.selection import ExportSelection
+from news_platform.corpus.export.filtering import ExportSelection
 from news_platform.corpus.export.shards import Shard
 
 FORMAT = 1

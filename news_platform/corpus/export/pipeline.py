@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from news_platform.corpus.export.card import ExportManifest, card_text, manifest_bytes
-from news_platform.corpus.export.choice import NARROW, ArticleChoice, Chosen, short_hash
-from news_platform.corpus.export.selection import (
+from news_platform.corpus.export.filtering import (
+    NARROW,
+    ArticleChoice,
+    Chosen,
     Covers,
     ExportSelection,
     FileFormat,
     StatedUsage,
     nothing_stated,
     require_languages,
+    short_hash,
 )
 from news_platform.corpus.export.shards import SHARD_BYTES, write_shards
-from news_platform.corpus.export.tokens import VOCABULARY
-from news_platform.corpus.feed_articles import feed_dataset
-from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.corpus.pipeline import crawl_dataset, feed_dataset
 from news_platform.corpus.sorted_rows import KeyOrder, iter_runs, merge_runs
 from news_platform.datasets.corpus import ALL_ARTICLES, SORT_COLUMNS, TRAINING_EXPORT
 from news_platform.errors import InputError
@@ -36,6 +37,10 @@ from news_platform.storage.parquet import iter_frames
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+from importlib import import_module
+from importlib.util import find_spec
 
 MANIFEST = "manifest.json"
 CARD = "README.md"
@@ -263,3 +268,21 @@ _COPIED = tuple(
         )
     )
 )
+
+
+VOCABULARY = "cl100k_base"
+_PACKAGE = "bpe_openai"
+
+
+def load_tokenizer() -> Callable[[str], int] | None:
+    """Return the function that counts the tokens of a text; None without the extra.
+
+    A text that quotes a special token is text.
+    """
+    if find_spec(_PACKAGE) is None:
+        return None
+    # The package's `Encoding` refuses texts of a million characters, and lists every token.
+    count: Callable[[str], int] = (
+        import_module(f"{_PACKAGE}._bindings").tokenizer_for_encoding(VOCABULARY).count
+    )
+    return count

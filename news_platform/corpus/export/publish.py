@@ -1,4 +1,4 @@
-"""Put a finished export in its place: a local folder, or a version under a root.
+"""Put a finished export in its place: a local folder, or a version of a month under a root.
 
 A reader of the folder or of the current version sees the old export or the new one, whenever the
 writer dies.
@@ -9,16 +9,35 @@ import hashlib
 import os
 import shutil
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from news_platform.corpus.export.card import is_ours
-from news_platform.corpus.export.pipeline import CARD, MANIFEST
-from news_platform.datasets.corpus import CURRENT, export_folder
+from news_platform.corpus.export.card import ExportManifest, is_ours
+from news_platform.corpus.export.filtering import ExportSelection
+from news_platform.corpus.export.pipeline import (
+    CARD,
+    MANIFEST,
+    EmptySelection,
+    ExportOptions,
+    export_corpus,
+)
+from news_platform.datasets.corpus import CURRENT, DELTA_TABLES, TRAINING_EXPORT, export_folder
 from news_platform.errors import InputError, StorageError
+from news_platform.storage.commit.collected import REMOVED
+from news_platform.storage.commit.markers import (
+    delete_marker,
+    read_inputs,
+    write_marker,
+)
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.units import wanted_inputs
+from news_platform.takedowns.build_filters import build_obeying
+from news_platform.takedowns.match import Takedowns
 
 _PARTIAL = ".partial-"
 _AT_FDCWD = -100
@@ -147,3 +166,70 @@ __all__ = [
     "require_replaceable",
     "version_files",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class MonthReport:
+    """The manifest of a month's export, None if no article of the month may be exported."""
+
+    month: str
+    version: str | None
+    manifest: ExportManifest | None
+
+
+def build_month(
+    store: ObjectStore,
+    month: str,
+    *,
+    selection: ExportSelection,
+    options: ExportOptions,
+    takedowns: Takedowns | None = None,
+) -> MonthReport:
+    """Export a month and make it the current version; `selection` is completed with its days.
+
+    Articles that are taken down are left out; `takedowns` are by default those of the root.
+    """
+    inputs = wanted_inputs(store, TRAINING_EXPORT, selection).get(month)
+    if inputs is None or inputs == REMOVED:
+        remove_month(store, month)
+        delete_marker(store, TRAINING_EXPORT.name, month)
+        return MonthReport(month, None, None)
+    days = {
+        day
+        for table in DELTA_TABLES
+        for day in read_inputs(store, table.name)
+        if day.startswith(month)
+    }
+
+    def export(found: Takedowns) -> MonthReport:
+        obeying = replace(options, covers=found.covers)
+        return _exported(store, month, replace(selection, days=sorted(days)), obeying)
+
+    if takedowns is not None:
+        report = export(takedowns)
+    else:
+        delete_older = partial(delete_older_versions, store, month)
+        report = build_obeying(store, export, after_repeat=delete_older)
+    body = report.manifest.as_json() if report.manifest else {"articles": 0}
+    write_marker(
+        store,
+        TRAINING_EXPORT.name,
+        month,
+        inputs=inputs,
+        report={**body, "version": report.version},
+    )
+    return report
+
+
+def _exported(
+    store: ObjectStore, month: str, selection: ExportSelection, options: ExportOptions
+) -> MonthReport:
+    with tempfile.TemporaryDirectory(dir=options.scratch) as name:
+        try:
+            manifest = export_corpus(
+                store, Path(name), selection, replace(options, require_languages=False)
+            )
+        except EmptySelection:
+            remove_month(store, month)
+            return MonthReport(month, None, None)
+        return MonthReport(month, publish_version(store, month, Path(name)), manifest)

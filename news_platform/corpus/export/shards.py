@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import polars as pl
 
-from news_platform.corpus.export.selection import FileFormat
+from news_platform.corpus.export.filtering import FileFormat
 from news_platform.storage.delta_files import repeating_columns
 
 # pyarrow costs 0.4 s, which every process would pay.

@@ -23,8 +23,7 @@ from news_platform.domain_metadata.signals.statements import (
     Purpose,
     effect_of,
 )
-from news_platform.web.ai_bots import AI_BOTS
-from news_platform.web.robots import Robots, RobotsRule
+from news_platform.web.robots import AI_BOTS, Robots, RobotsRule
 
 EVERYBODY = "*"
 """The name of a crawler that has no group of its own."""

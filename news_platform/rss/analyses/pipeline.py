@@ -11,8 +11,7 @@ from news_platform.errors import FetchError, InputError
 from news_platform.rss.analyses.extractive import AnalysedText, Analysis, analyse
 from news_platform.rss.analyses.model import ModelAccess, ask_model
 from news_platform.rss.exports.selection import IS_ARTICLE
-from news_platform.rss.ledger.newsroom_tables import ANALYSES
-from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.tables import ANALYSES, RAW
 from news_platform.rss.ledger.transactions import (
     note_metrics,
     read_config,

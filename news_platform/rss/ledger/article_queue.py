@@ -12,13 +12,16 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.newsroom_tables import (
+from news_platform.rss.ledger.tables import (
     ALERT_MATCHES,
     ANALYSES,
     ARTICLE_STATES,
+    ARTICLES_INDEX,
     FEED_ITEMS,
+    LINKS,
+    RAW,
+    REVISIONS,
 )
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import (

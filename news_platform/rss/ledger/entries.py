@@ -15,8 +15,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry, with_link_key
 from news_platform.rss.ledger.article_queue import note_states
-from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS, FEED_POLLS
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, FEED_POLLS, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.storage.chunks import chunked
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns

@@ -12,8 +12,7 @@ import sqlalchemy as sa
 
 from news_platform.errors import InputError
 from news_platform.rss.feed_settings import FeedSettings, parse_settings
-from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
-from news_platform.rss.ledger.tables import FEEDS, RAW
+from news_platform.rss.ledger.tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import LeaseTable, LeaseTerm, claim_rows, is_expired

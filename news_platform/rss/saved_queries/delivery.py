@@ -15,8 +15,7 @@ import sqlalchemy as sa
 from news_platform.errors import ConfigError, FetchError
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, feed_item, write_articles
 from news_platform.rss.exports.selection import exported_columns
-from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES
-from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.tables import ALERT_MATCHES, RAW
 from news_platform.rss.saved_queries.query_file import SavedQuery, webhook_url
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction

@@ -14,8 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.exports.selection import IS_ARTICLE
-from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES
-from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.tables import ALERT_MATCHES, RAW
 from news_platform.rss.ledger.transactions import (
     LedgerTransaction,
     newest_seq,

@@ -8,18 +8,15 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.newsroom_tables import ANALYSES
 from news_platform.rss.ledger.tables import (
+    ANALYSES,
     ARTICLES_INDEX,
     CONFIG,
     DIAGNOSTICS,
     FEEDS,
-    FEEDS_COLUMNS,
-    INDEX_COLUMNS,
     RAW,
-    RAW_COLUMNS,
 )
-from news_platform.text.words import cut_at_word_end
+from news_platform.text.normalize import cut_at_word_end
 
 Cell = str | int | float | bool
 
@@ -58,29 +55,34 @@ class Tab:
         return self.key in self.columns
 
 
-FEEDS_TAB = Tab("Feeds", FEEDS, FEEDS_COLUMNS, "feed_url_canon", ("lang", "status", "notes"))
-TABS = (
-    FEEDS_TAB,
-    Tab("Raw", RAW, RAW_COLUMNS, "row_id", order="row_id"),
-    Tab("ArticlesIndex", ARTICLES_INDEX, INDEX_COLUMNS, "url_hash", order="row_id_raw"),
-    Tab(
-        "Diagnostics",
-        DIAGNOSTICS,
-        ("run_at", "stage", "metric", "value", "notes"),
-        "id",
-        order="id",
-    ),
-    Tab("Config", CONFIG, ("key", "value", "updated_at"), "key"),
-    Tab(
-        "Analyses",
-        ANALYSES,
-        ("row_id", "summary", "keywords", "sentiment", "topics", "model", "analysed_at"),
-        "row_id",
-        order="row_id",
-    ),
+def _columns(table: sa.Table, last: str) -> tuple[str, ...]:
+    """Return the columns that a tab shows; those after `last` are not for editors."""
+    names = table.columns.keys()
+    return tuple(names[: names.index(last) + 1])
+
+
+FEEDS_TAB = Tab(
+    "Feeds", FEEDS, _columns(FEEDS, "checked_at"), "feed_url_canon", ("lang", "status", "notes")
 )
+RAW_TAB = Tab("Raw", RAW, _columns(RAW, "last_seen_rss"), "row_id", order="row_id")
+INDEX_TAB = Tab(
+    "ArticlesIndex",
+    ARTICLES_INDEX,
+    _columns(ARTICLES_INDEX, "rev_n"),
+    "url_hash",
+    order="row_id_raw",
+)
+# The number of a row is not shown.
+DIAGNOSTICS_TAB = Tab(
+    "Diagnostics", DIAGNOSTICS, _columns(DIAGNOSTICS, "notes")[1:], "id", order="id"
+)
+CONFIG_TAB = Tab("Config", CONFIG, _columns(CONFIG, "updated_at"), "key")
+ANALYSES_TAB = Tab(
+    "Analyses", ANALYSES, _columns(ANALYSES, "analysed_at"), "row_id", order="row_id"
+)
+TABS = (FEEDS_TAB, RAW_TAB, INDEX_TAB, DIAGNOSTICS_TAB, CONFIG_TAB, ANALYSES_TAB)
 # The tabs with a row per article, whose `order` is the article's row_id.
-ARTICLE_TABS = tuple(tab for tab in TABS if tab.name in ("Raw", "ArticlesIndex", "Analyses"))
+ARTICLE_TABS = (RAW_TAB, INDEX_TAB, ANALYSES_TAB)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 # Writers in other processes hold the lock for milliseconds; after a minute one must be hanging.
 _BUSY_TIMEOUT_MS = 60_000
-_MIGRATIONS = Path(__file__).parent / "migrations"
+# They know the tables of all features, which this package does not.
+_MIGRATIONS = Path(__file__).parents[2] / "composition" / "migrations"
 # Any constant works, as long as all our processes take the same PostgreSQL advisory lock.
 _MIGRATION_LOCK = 7_236_120_455
 _READ_ONLY = "news_platform_read_only"

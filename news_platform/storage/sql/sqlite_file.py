@@ -9,6 +9,7 @@ delete the log while this one writes to it.
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from news_platform.storage.objects.error_mapping import NotFound
 # Checking takes about 1 s per GB; in a larger file damage is found when a query meets it.
 _CHECKED_BYTES = 256 << 20
 _HEADER_BYTES, _SMALLEST_PAGE = 100, 512
+_MAX_PROBLEMS = 20
 _PRINT = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(int(sys.argv[2])))"
 CURE = "run `news-platform ledger check`, then see 'A damaged ledger' in docs/runbook.md"
 """What to do with a damaged ledger."""
@@ -108,6 +110,33 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 def connect_readonly(path: Path) -> sqlite3.Connection:
     """Open a file that must not change, also if it is damaged."""
     return _connect(path, "immutable=1" if _is_closed(path) else "mode=ro")
+
+
+def iter_page_problems(connection: sqlite3.Connection) -> Iterator[str]:
+    """Read every page, and yield what is wrong with the tables and their indexes."""
+    try:
+        for (text,) in connection.execute(f"PRAGMA integrity_check({_MAX_PROBLEMS})"):
+            if text != "ok":
+                yield " ".join(str(text).split())
+    except sqlite3.DatabaseError as error:
+        yield f"the check ended early: {error}"
+
+
+def count_readable_rows(connection: sqlite3.Connection, problems: list[str]) -> dict[str, int]:
+    """Return how many rows of each table can be read; add a problem where reading ends early."""
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    # Text that is not UTF-8 would end the reading.
+    connection.text_factory = lambda body: body.decode(errors="replace")
+    counts = {}
+    for (table,) in connection.execute(f"{query} ORDER BY name").fetchall():
+        count = 0
+        try:
+            for _ in connection.execute(f'SELECT * FROM "{table}"'):
+                count += 1
+        except sqlite3.DatabaseError as error:
+            problems.append(f"{table!r} can be read up to row {count}: {error}")
+        counts[table] = count
+    return counts
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -19,7 +19,7 @@ from news_platform.rss.analyses.pipeline import (
     analyse_articles,
     has_unanalysed,
 )
-from news_platform.rss.ledger.newsroom_tables import ANALYSES
+from news_platform.rss.ledger.tables import ANALYSES
 from news_platform.rss.ledger.transactions import newest_seq
 from news_platform.storage.sql.engine import read_transaction
 from news_platform_tests.rss.ledger_rows import NOW, add_article, add_articles, change_article

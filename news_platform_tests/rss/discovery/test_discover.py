@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import FetchError, InputError
-from news_platform.html.feed_autodiscovery import feed_urls as linked_feeds
-from news_platform.html.feed_autodiscovery import looks_like_html
+from news_platform.html.links import feed_urls as linked_feeds
+from news_platform.html.links import looks_like_html
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.feed_list import candidate_feeds

@@ -16,7 +16,7 @@ from news_platform.rss.ledger.article_queue import (
     read_states,
 )
 from news_platform.rss.ledger.entries import LIMIT, add_entries, entries_by_url_hash
-from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
+from news_platform.rss.ledger.tables import ARTICLE_STATES
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction

@@ -10,8 +10,7 @@ from news_platform.isolation.pool import Pool
 from news_platform.rss.export import changed_days, delta_since, export_days
 from news_platform.rss.feed_alarms import FeedAlarm, update_alarms
 from news_platform.rss.feed_settings import FeedSettings, settings_text
-from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
-from news_platform.rss.ledger.tables import DIAGNOSTICS, RAW
+from news_platform.rss.ledger.tables import DIAGNOSTICS, FEED_ALARMS, FEED_ITEMS, FEED_POLLS, RAW
 from news_platform.rss.poll_results import PollOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response

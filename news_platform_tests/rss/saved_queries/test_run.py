@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from lxml import etree
 
 from news_platform.errors import FetchError
-from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES
-from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.tables import ALERT_MATCHES, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
 from news_platform.rss.saved_queries.delivery import DeliveryOptions, deliver_matches
 from news_platform.rss.saved_queries.matches import find_matches

@@ -18,12 +18,12 @@ from news_platform.storage.sql.engine import (
     open_engine,
     read_transaction,
 )
-from news_platform.storage.sql.ledger_archive import read_manifest
-from news_platform.storage.sql.ledger_check import check_ledger
-from news_platform.storage.sql.ledger_copy import (
+from news_platform.storage.sql.ledger_backup import (
     backup_ledger,
+    check_ledger,
     move_ledger,
     read_counters,
+    read_manifest,
     read_tables,
     restore_ledger,
 )

@@ -1,11 +1,112 @@
-"""Decompress the chunks of a response body up to a cap."""
+"""Read a response: what its headers ask of the next request, and its body up to a cap.
 
+Servers write anything here: superscript digits, numbers of 5,000 digits, dates with impossible
+offsets, validators of 50 KB. A wait or validator that cannot be used is left out.
+"""
+
+import re
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]  # ships no types
+from yarl import URL
 
 from news_platform.errors import FetchError
+from news_platform.html.dates import parse_rfc822_date
+from news_platform.text.normalize import scrub_text
+
+REDIRECT_STATUSES = frozenset((301, 302, 303, 307, 308))
+_PERMANENT_STATUSES = frozenset((301, 308))
+# The longest wait that a header can cause; a longer one is cut to it.
+MAX_WAIT_SECONDS = 24 * 3600
+# ASCII only: `\d` and `str.isdigit` accept digits that `int` rejects.
+_SECONDS = re.compile(r"[0-9]+")
+_MAX_AGE = re.compile(r"(?:^|[\s,])(?:s-maxage|max-age)\s*=\s*\"?([0-9]+)", re.IGNORECASE)
+# An HTTP date has 29 characters; two of them joined by a proxy still fit.
+_LONGEST_DATE = 64
+# Real validators have up to 200 characters; servers refuse requests with a header of 8 KB.
+_LONGEST_VALIDATOR = 1_000
+
+
+def next_url(current: URL, location: str, *, visited: Sequence[str], max_redirects: int) -> str:
+    """Return the URL that a `Location` header leads to, without its fragment.
+
+    `visited` are the URLs so far, `current` included. Raise FetchError if the header cannot be
+    parsed (bad_url), or for a loop or too many redirects (too_many_redirects).
+    """
+    try:
+        target = str(current.join(URL(location)).with_fragment(None))
+    except ValueError as error:
+        message = f"cannot follow {str(current)!r} to {location!r}: {error}"
+        raise FetchError(message, thing=str(current), reason="bad_url") from error
+    if target in visited or len(visited) > max_redirects:
+        message = f"cannot fetch {visited[0]!r}: gave up after {len(visited)} redirects"
+        raise FetchError(message, thing=visited[0], reason="too_many_redirects")
+    return target
+
+
+def is_permanent_redirect(statuses: Iterable[int]) -> bool:
+    """Return True if there was a redirect and every one of them was permanent."""
+    found = tuple(statuses)
+    return bool(found) and _PERMANENT_STATUSES.issuperset(found)
+
+
+def requested_wait_seconds(headers: Mapping[str, str], *, now: datetime) -> int:
+    """Return the longer wait of the two headers (lower-case names), 0 when there is none."""
+    retry_after = parse_retry_after(headers.get("retry-after", ""), now=now)
+    return max(retry_after or 0, parse_max_age(headers.get("cache-control", "")) or 0)
+
+
+def parse_retry_after(value: str, *, now: datetime) -> int | None:
+    """Return the seconds from `now` that a Retry-After header asks for, 0 for a past date.
+
+    None means that the value cannot be read: empty, negative, fractional, not ASCII, or a date out
+    of range. Of several numbers (a repeated header, joined by commas) the largest counts.
+    """
+    parts = [part.strip() for part in value.split(",")]
+    numbers = [_capped(part) for part in parts if _SECONDS.fullmatch(part)]
+    return max(numbers) if numbers else _seconds_until(value.strip(), now=now)
+
+
+def parse_max_age(value: str) -> int | None:
+    """Return the first `s-maxage` or `max-age` of a Cache-Control header; None without one."""
+    found = _MAX_AGE.search(value)
+    return _capped(found[1]) if found else None
+
+
+def _capped(digits: str) -> int:
+    # `int` refuses more than 4,300 digits.
+    short = digits.lstrip("0")[:9]
+    return min(int(short or 0), MAX_WAIT_SECONDS)
+
+
+def _seconds_until(date: str, *, now: datetime) -> int | None:
+    if len(date) > _LONGEST_DATE:
+        return None
+    moment = parse_rfc822_date(date)
+    if moment is None:
+        return None
+    return min(max(int((moment - now).total_seconds()), 0), MAX_WAIT_SECONDS)
+
+
+def validator(headers: Mapping[str, str], name: str) -> str:
+    """Return the header (lower-case name) of a response if it can be sent back, else ''."""
+    value = headers.get(name, "")
+    return value if _is_sendable(value) else ""
+
+
+def conditional_headers(*, etag: str, last_modified: str) -> dict[str, str]:
+    """Return the headers that ask for the resource only if it changed."""
+    headers = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+    return {name: value for name, value in headers.items() if value and _is_sendable(value)}
+
+
+def _is_sendable(value: str) -> bool:
+    has_breaks = "\n" in value or "\r" in value
+    return len(value) <= _LONGEST_VALIDATOR and not has_breaks and value == scrub_text(value)
+
 
 # One encoding is normal and a proxy may add a second; more is an attack.
 _MAX_LAYERS = 3

@@ -195,7 +195,9 @@ def detect_languages(
             continue
         text = decision.block.text
         near = lists.get(decision.order) or sections.get(decision.section)
-        around = _in_script(near or page, text)
+        around = near or page
+        if around and around.code in _NOT_LATIN and text.isascii():
+            around = None  # written in another script
         is_allowed = detected < _MAX_DETECTED_BLOCKS
         at_least = _threshold(decision, wanted, around) if is_allowed else None
         decision.language = around or _ASSUMED
@@ -248,11 +250,6 @@ def _confirmed(text: str, target: _TargetLanguage) -> BlockLanguage | None:
     return BlockLanguage(best.code, best.probability, "block")
 
 
-def _in_script(around: BlockLanguage | None, text: str) -> BlockLanguage | None:
-    """Return the language around a text unless it is written in another script."""
-    return None if around and around.code in _NOT_LATIN and text.isascii() else around
-
-
 def _threshold(
     decision: BlockDecision, target: _TargetLanguage, around: BlockLanguage | None
 ) -> float | None:
@@ -276,8 +273,8 @@ def _page_language(
     if found and stated and found.code != stated:
         return _prevailing(kept, "page", share=_AGAINST_DECLARED) or declared
     if found is None:
-        beginnings = [decision.block.text[:_BEGINNING_CHARS] for decision in kept]
-        text = _beginning(beginnings)
+        beginnings = (decision.block.text[:_BEGINNING_CHARS] for decision in kept)
+        text = " ".join(beginnings)[:_PAGE_CHARS]
         found = _agreed(kept, target, stated, text) or _spoken(text, "page", target)
     return found or declared
 
@@ -343,7 +340,7 @@ def _group_language(
         return None
     if prevailing := _prevailing(group, source):
         return prevailing
-    text = _beginning(decision.block.text for decision in group)
+    text = " ".join(decision.block.text for decision in group)[:_PAGE_CHARS]
     if len(text) < (_LIST_CHARS if source == "list" else _SECTION_CHARS):
         return None
     if target.is_target(page) and not _may_be_foreign(text, target):
@@ -399,18 +396,6 @@ def _block_language(
     if found is None or not _speaks(text.lower().split(), found.code or ""):
         return _spoken(text, "block", target)
     return found
-
-
-def _beginning(texts: Iterable[str]) -> str:
-    """Return the first texts, joined until they are long enough for the detector."""
-    found: list[str] = []
-    missing = _PAGE_CHARS
-    for text in texts:
-        found.append(text)
-        missing -= len(text) + 1
-        if missing < 0:
-            break
-    return " ".join(found)[:_PAGE_CHARS]
 
 
 def _prevailing(

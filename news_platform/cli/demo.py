@@ -19,9 +19,10 @@ import dagster as dg
 
 from news_platform.cli.command import Output, show, table
 from news_platform.cli.options import json_option
+from news_platform.datasets.dataset import WHOLE
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.rebuild_rules import WHOLE, Fingerprints, RebuildRule
+from news_platform.defs.rebuild_rules import Fingerprints, RebuildRule
 from news_platform.defs.sensors import add_partitions
 from news_platform.errors import ConfigError, NewsPlatformError, StorageError
 from news_platform.resources import Resources

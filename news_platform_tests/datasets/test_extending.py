@@ -27,7 +27,7 @@ from news_platform.composition.engines import engine_of
 from news_platform.datasets.registry import DATASETS
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.tasks import TASKS
+from news_platform.defs.runs import JOB_ASSETS
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.engines import delete_units
@@ -42,7 +42,7 @@ found = {
     "group": spec.group_name,
     "late": str(spec.freshness_policy),
     "rule": "headlines" in [rule.asset for rule in BUILD_ORDER],
-    "job": "build_headlines" in TASKS,
+    "job": "build_headlines" in JOB_ASSETS,
     "sensor": "follow_headlines" in [sensor.name for sensor in defs.sensors],
     "rows": news.sql("select count(*) as n, count(distinct date) as days from headlines").row(0),
     "units": sorted(engine.units()),

@@ -23,7 +23,7 @@ from news_platform.web.fetch import WebFetcher
 from news_platform_tests.domain_metadata.test_pipeline import NOW, research
 from news_platform_tests.isolation.every_step import Run, StageResult, fail_at_steps
 from news_platform_tests.isolation.injection import Step, Victim
-from news_platform_tests.rss.test_bad_neighbours import fetch_all
+from news_platform_tests.rss.stages import fetch_all
 from news_platform_tests.web.site import Answer, body, redirect, status
 
 GOOD = ("a.example", "b.example", "c.example")

@@ -23,8 +23,7 @@ from news_platform.source_records.pipeline import (
     record_json,
     wanted_institutions,
 )
-from news_platform.source_records.segment import SegmentedPage
-from news_platform.source_records.snapshot import Snapshot, segment_snapshot
+from news_platform.source_records.segment import SegmentedPage, Snapshot, segment_snapshot
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.units import built_inputs

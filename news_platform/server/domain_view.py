@@ -16,8 +16,12 @@ from news_platform.domain_metadata.history import (
     refusals_by_bot,
     standing,
 )
-from news_platform.domain_metadata.policy_changes import policy_counts
-from news_platform.domain_metadata.table import CHANGES_DATASET, TABLE_DATASET, read_changes
+from news_platform.domain_metadata.table import (
+    CHANGES_DATASET,
+    TABLE_DATASET,
+    policy_counts,
+    read_changes,
+)
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.article_view import clusters_around, members_of

@@ -2,7 +2,7 @@
 
 Files are built in a scratch folder and published under names that follow from the WARC alone, the
 marker last. A second attempt therefore replaces the first, and a reader that goes by the markers
-never sees a part. The pool kills a worker that is silent for too long (`progress.py`).
+never sees a part. The pool kills a worker that is silent for too long (`pool.py`).
 """
 
 import gc
@@ -19,9 +19,8 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from news_platform.ccnews.gzip_members import ByteSource
-from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.pool import CollectTask, ProgressReporter, StoreAddress
+from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectTask, ProgressReporter, StoreAddress
 from news_platform.ccnews.warc import (
     BrokenWarc,
     DroppedWarcRecord,

@@ -19,7 +19,6 @@ from news_platform.ccnews.listing import (
     record_arrivals,
 )
 from news_platform.ccnews.maintenance import list_republished
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
     RebuildMode,
@@ -27,7 +26,13 @@ from news_platform.ccnews.pipeline import (
     outdated_days,
     outdated_names,
 )
-from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, WarcProgress
+from news_platform.ccnews.pool import (
+    CollectFailure,
+    CollectListener,
+    CollectOptions,
+    Estimate,
+    WarcProgress,
+)
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import FIRST_DAY, RAW_NEWS, WARC_PATHS, raw_news_day_prefix

@@ -36,18 +36,19 @@ from news_platform.domain_metadata.pipeline import (
     queue_batch,
     survey_over_web,
 )
-from news_platform.domain_metadata.policy_changes import POLICIES, policy_counts
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches, read_raw_metadata
 from news_platform.domain_metadata.results import iter_broken
 from news_platform.domain_metadata.resurvey import plan_resurvey
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
+    POLICIES,
     TABLE_DATASET,
     USAGE_DATASET,
     build_changes,
     build_table,
     build_usage_signals,
+    policy_counts,
     read_changes,
     read_facts,
     read_usage_signals,

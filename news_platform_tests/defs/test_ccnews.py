@@ -11,8 +11,8 @@ import pytest
 from dagster._core.test_utils import freeze_time
 
 from news_platform.ccnews.maintenance import accept_broken, maintain_crawl
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import RebuildMode
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews, ccnews_checks

@@ -25,11 +25,11 @@ BOOK = SheetBook("b", "Desk", 1, "https://b.example")
 
 
 @pytest.fixture
-def outbox(ledger: sa.Engine) -> sa.Engine:
+def outbox(sqlite_ledger: sa.Engine) -> sa.Engine:
     """Return a ledger that one spreadsheet shows."""
-    with ledger.begin() as connection:
+    with sqlite_ledger.begin() as connection:
         add_book(connection, BOOK)
-    return ledger
+    return sqlite_ledger
 
 
 def take(engine: sa.Engine, *, max_rows: int = 100, size: int = 10**6) -> Intent:

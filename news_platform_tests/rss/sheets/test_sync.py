@@ -158,7 +158,7 @@ def test_two_late_copies_of_a_batch_are_applied_once(harness: SheetHarness) -> N
     assert differences(harness.engine, harness.book) == {}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_a_third_of_all_calls_may_fail(harness: SheetHarness, seed: int) -> None:
     harness.emulator.faults = Faults(share=0.35, seed=seed)
     harness.options = SyncOptions(max_rows=40, tries=40)

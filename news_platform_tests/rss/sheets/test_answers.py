@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.api_client import ChangeRejected, OutcomeUnknown
+from news_platform.rss.sheets.google import ChangeRejected, OutcomeUnknown
 from news_platform_tests.emulators.relay import Answer, Request
 from news_platform_tests.emulators.sheets.faults import Fault
 from news_platform_tests.emulators.sheets.server import SheetsEmulator

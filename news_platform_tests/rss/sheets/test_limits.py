@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.sheets.access import SyncOptions
-from news_platform.rss.sheets.api_client import ChangeRejected
+from news_platform.rss.sheets.books import SyncOptions
+from news_platform.rss.sheets.google import ChangeRejected
 from news_platform_tests.rss.ledger_rows import (
     add_article,
     add_articles,

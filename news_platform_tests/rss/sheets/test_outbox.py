@@ -3,8 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.sheets.access import SyncOptions
-from news_platform.rss.sheets.books import SheetBook, add_book
+from news_platform.rss.sheets.books import SheetBook, SyncOptions, add_book
 from news_platform.rss.sheets.outbox import (
     Intent,
     count_sending,

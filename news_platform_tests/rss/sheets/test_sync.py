@@ -10,10 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError, Conflict
-from news_platform.rss.sheets.access import SyncOptions
-from news_platform.rss.sheets.api_client import OutcomeUnknown
-from news_platform.rss.sheets.books import LEASES
-from news_platform.rss.sheets.google import FENCE_KEY
+from news_platform.rss.sheets.books import LEASES, SyncOptions
+from news_platform.rss.sheets.google import FENCE_KEY, OutcomeUnknown
 from news_platform.rss.sheets.tabs import CUT_MARK, TABS
 from news_platform.storage.sql.leases import LeaseTerm, claim_named
 from news_platform_tests.emulators.sheets.changes import MAX_METADATA_CHARACTERS

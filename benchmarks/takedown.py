@@ -26,8 +26,7 @@ from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.request_cache import update_cache
-from news_platform.takedowns.requests import TakedownTerms, add_request, new_request
+from news_platform.takedowns.requests import TakedownTerms, add_request, new_request, update_cache
 from news_platform.takedowns.rows import TakedownTarget
 from news_platform.takedowns.verify import VerificationReport, verify_objects
 

@@ -29,10 +29,11 @@ from news_platform.datasets.raw_news import (
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.storage.commit.collected import (
     amend_collected,
+    combine_month,
+    named_unit,
     newest_collected_days,
     read_collected,
 )
-from news_platform.storage.commit.collected_months import combine_month, named_unit
 from news_platform.storage.commit.markers import content_tag
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore

@@ -34,13 +34,13 @@ from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import Warc, raw_news_day_prefix
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
+    CollectedUnit,
     list_collected,
     list_collected_day,
     mark_wanted,
     read_collected,
     unmark_wanted,
 )
-from news_platform.storage.commit.collected_months import CollectedUnit
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 _SILENT = CollectListener()

@@ -12,8 +12,7 @@ from functools import partial
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import raw_news_day_prefix
 from news_platform.errors import StorageError
-from news_platform.storage.commit.collected import read_collected
-from news_platform.storage.commit.collected_months import expire_collected
+from news_platform.storage.commit.collected import expire_collected, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values
 from news_platform.storage.retention import ExpiringUnit

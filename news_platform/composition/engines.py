@@ -11,7 +11,7 @@ from news_platform.domain_store.building.engine import StoreEngine
 from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.resources import Resources, build_options
 from news_platform.search.index_engine import IndexEngine
-from news_platform.storage.delta_engine import DeltaEngine
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import DatasetEngine, ParquetEngine, PlainFilesEngine
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine

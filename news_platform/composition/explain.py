@@ -34,9 +34,8 @@ from news_platform.rss import explain as ledger
 from news_platform.search.reading import IndexCache, explain_index
 from news_platform.storage.engines import TARGET_ROLES
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.match import PageAddress, Takedowns
 from news_platform.takedowns.requests import read_aliases, read_states
-from news_platform.takedowns.spellings import PageAddress
 from news_platform.web.urls import (
     canonical_url,
     has_registrable_domain,

@@ -42,7 +42,7 @@ from news_platform.search.publish import index_folder, stored_builds
 from news_platform.search.reading import cache_folder, delete_old_copies
 from news_platform.source_records.pipeline import build_institution
 from news_platform.storage.commit.markers import read_inputs
-from news_platform.storage.delta_engine import DeltaEngine
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import (
     DatasetEngine,
     JsonLinesEngine,
@@ -54,7 +54,6 @@ from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.mentions import forget_in_report, name_pages
 from news_platform.takedowns.removal import (
     ApplyReport,
     FoundPlaces,
@@ -62,7 +61,13 @@ from news_platform.takedowns.removal import (
     apply_takedowns,
 )
 from news_platform.takedowns.requests import list_pending, read_aliases, read_states
-from news_platform.takedowns.rows import TakedownTarget, is_covered, may_be_covered
+from news_platform.takedowns.rows import (
+    TakedownTarget,
+    forget_in_report,
+    is_covered,
+    may_be_covered,
+    name_pages,
+)
 from news_platform.takedowns.verify import VerificationReport, verify_objects, verify_tables
 
 # Not a dataset of its own: records of research files that were refused.

@@ -25,7 +25,7 @@ from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.takedowns.spellings import PageAddress
+from news_platform.takedowns.match import PageAddress
 
 _REASONS = {
     NOT_AN_ARTICLE: "the model takes it for another kind of page than an article",

@@ -55,8 +55,7 @@ from news_platform.storage.commit.markers import (
     read_markers,
     write_marker,
 )
-from news_platform.storage.delta import DeltaDataset, ReplacedPartition
-from news_platform.storage.delta_engine import DeltaEngine
+from news_platform.storage.delta import DeltaDataset, DeltaEngine, ReplacedPartition
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values, read_table
 from news_platform.storage.units import built_inputs, wanted_inputs

@@ -14,7 +14,7 @@ from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.takedowns.spellings import PageAddress
+from news_platform.takedowns.match import PageAddress
 
 _SHOWN = 10
 

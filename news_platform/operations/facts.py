@@ -12,8 +12,7 @@ from typing import Any
 
 from news_platform.datasets.collected import Collected
 from news_platform.domain_store.layout import MANIFESTS
-from news_platform.storage.commit.collected import list_collected, parse_listed
-from news_platform.storage.commit.collected_months import CollectedUnit
+from news_platform.storage.commit.collected import CollectedUnit, list_collected, parse_listed
 from news_platform.storage.commit.markers import Marker, read_markers, read_report
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import NotFound, ObjectStore

@@ -20,7 +20,7 @@ from news_platform.rss.sheets.workbook import DATASET, FOLDER, PARTITION, WORKBO
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.spellings import PageAddress
+from news_platform.takedowns.match import PageAddress
 from news_platform.web.robots import Robots
 from news_platform.web.urls import registrable_domain, url_host
 

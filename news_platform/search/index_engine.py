@@ -28,7 +28,7 @@ from news_platform.search.publish import (
 )
 from news_platform.search.reading import open_build
 from news_platform.storage.commit.markers import delete_marker, read_markers, read_report
-from news_platform.storage.delta_engine import DeltaEngine
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs

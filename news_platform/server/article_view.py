@@ -28,7 +28,7 @@ from news_platform.server.documents import (
 )
 from news_platform.server.versions import CLUSTER_MARKERS, INDEX_MARKERS
 from news_platform.storage.commit.markers import read_markers
-from news_platform.takedowns.spellings import PageAddress
+from news_platform.takedowns.match import PageAddress
 from news_platform.text.readable import as_day
 from news_platform.web.urls import registrable_domain, url_host
 

@@ -7,9 +7,11 @@ every operation.
 """
 
 import random
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,8 +21,10 @@ from urllib.parse import quote, unquote
 
 import polars as pl
 
+from news_platform.datasets.corpus import STATISTICS_COLUMNS
 from news_platform.datasets.dataset import Dataset
 from news_platform.errors import Conflict, StorageError, hide_credentials
+from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.delta_files import (
     FILE_BYTES,
     GROUP_ROWS,
@@ -28,11 +32,11 @@ from news_platform.storage.delta_files import (
     arrow_schema,
     write_parts,
 )
+from news_platform.storage.engines import TARGET_ROLES, RemovedRows, Target
 from news_platform.storage.objects.error_mapping import mapped_error, without_secrets
-from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import PAGE_COLUMNS
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.parquet import PAGE_COLUMNS, iter_frames
 
-# The library takes 0.3 s to load, and most processes never open a table.
 if TYPE_CHECKING:
     from deltalake import DeltaTable, WriterProperties
     from deltalake.transaction import AddAction
@@ -130,7 +134,7 @@ class DeltaDataset:
             return pl.LazyFrame(schema=dict(self.table.full_schema))
         with self._errors("read"):
             rows = pl.scan_delta(
-                self._opened(version), storage_options=delta_options(self.store) or None
+                self._opened(version), storage_options=self.store.delta_options() or None
             )
             known = rows.collect_schema()
         # Columns are only ever added: an older table may lack some, a newer one have more.
@@ -184,20 +188,6 @@ class DeltaDataset:
             partition_filters=[(self.key, "=", value)],
             commit_properties=CommitProperties(app_transactions=[mine]),
         )
-
-    def delete(self, predicate: str) -> int:
-        """Delete the rows that match a SQL predicate; return how many.
-
-        Their files stay for readers of older versions until `vacuum` deletes them.
-        """
-        if not self.exists():
-            return 0
-
-        def commit() -> int:
-            done = self._opened().delete(predicate, writer_properties=self._writer_properties())
-            return int(done["num_deleted_rows"] or 0)
-
-        return self._committed(commit)
 
     def optimize(self) -> tuple[int, int]:
         """Join small files of a partition; return the numbers of files added and removed."""
@@ -307,7 +297,7 @@ class DeltaDataset:
         folder = self.store.local_folder
         if folder is not None:
             (folder / self.table.name).mkdir(parents=True, exist_ok=True)
-        return delta_options(self.store) or None
+        return self.store.delta_options() or None
 
     def _writer_properties(self) -> "WriterProperties":
         from deltalake import ColumnProperties, WriterProperties
@@ -343,6 +333,85 @@ class DeltaDataset:
             raise mapped_error(error, action, thing) from hide_credentials(error)
 
 
-def delta_options(store: ObjectStore) -> dict[str, str]:
-    """Return the `storage_options` for deltalake and Polars' Delta reader; none for a folder."""
-    return store.delta_options()
+@dataclass(frozen=True, slots=True)
+class DeltaEngine:
+    """A Delta table whose units are the values of its partition column."""
+
+    store: ObjectStore
+    dataset: Dataset
+
+    @property
+    def table(self) -> DeltaDataset:
+        """Return the table itself."""
+        return DeltaDataset(self.store, self.dataset, STATISTICS_COLUMNS)
+
+    def units(self) -> Mapping[str, str]:
+        """Return the fingerprint in the marker of every partition."""
+        return read_inputs(self.store, self.dataset.writer)
+
+    def scan(self, units: Collection[str] | None = None) -> pl.LazyFrame:
+        """Return the rows of some partitions, or of all."""
+        rows = self.table.scan()
+        return rows if units is None else rows.filter(pl.col(self.table.key).is_in(list(units)))
+
+    def find(self, target: Target) -> Mapping[str, int]:
+        """Return the rows that are meant, by partition, those of unnamed files included."""
+        names = (*self.dataset.columns_of(*TARGET_ROLES), self.table.key)
+        likely: pl.DataFrame = (
+            self.scan().filter(target.likely(self.dataset)).select(names).collect()
+        )
+        found = Counter(likely.filter(target.covered(self.dataset, likely))[self.table.key])
+        for unit, info in self._unnamed_files():
+            found[unit] += self._covered_in(info, target)
+        return +found
+
+    def remove_rows(self, unit: str, target: Target) -> RemovedRows:
+        """Replace a partition without the rows, then delete every file and log that had them."""
+        table = self.table
+        before = [file for file in table.files() if file.partition == unit]
+        rows = 0
+
+        def left() -> Iterator[pl.DataFrame]:
+            nonlocal rows
+            for file in before:
+                for frame in iter_frames(self.store, file.path, columns=self.dataset.schema):
+                    gone = target.covered(self.dataset, frame)
+                    rows += int(gone.sum())
+                    yield frame.filter(~gone)
+
+        with tempfile.TemporaryDirectory() as scratch:
+            done = table.replace(unit, left(), scratch=Path(scratch))
+        table.delete_replaced()
+        self._delete_unnamed(unit, target)
+        # The statistics of a version have its first and last domain.
+        table.forget_older_versions()
+        size, written = sum(file.size_bytes for file in before), sum(done.file_bytes)
+        return RemovedRows(rows, size, written)
+
+    def delete(self, unit: str) -> None:
+        """Remove all rows of a partition; `vacuum` deletes their files."""
+        with tempfile.TemporaryDirectory() as scratch:
+            self.table.replace(unit, [], scratch=Path(scratch))
+
+    def _unnamed_files(self) -> list[tuple[str, ObjectInfo]]:
+        """Return the files of older versions and dead writers, each with its partition."""
+        named = {file.path for file in self.table.files()}
+        infos = self.store.list(self.dataset.place.folder, name_prefix=f"{self.table.key}=")
+        return [
+            (info.path.partition("=")[2].partition("/")[0], info)
+            for info in infos
+            if info.path.endswith(".parquet") and info.path not in named
+        ]
+
+    def _covered_in(self, info: ObjectInfo, target: Target) -> int:
+        columns = self.dataset.columns_of(*TARGET_ROLES)
+        frames = iter_frames(self.store, info.path, columns=columns)
+        return sum(int(target.covered(self.dataset, frame).sum()) for frame in frames)
+
+    def _delete_unnamed(self, unit: str, target: Target) -> None:
+        """Delete files with such rows that no version names.
+
+        A writer that is about to commit one notices the request and builds the partition again.
+        """
+        others = [info for one, info in self._unnamed_files() if one == unit]
+        self.store.delete([info.path for info in others if self._covered_in(info, target)])

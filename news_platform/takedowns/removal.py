@@ -19,7 +19,6 @@ from news_platform.errors import Conflict, StorageError
 from news_platform.storage.engines import RemovedRows
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.request_cache import update_cache
 from news_platform.takedowns.requests import (
     add_aliases,
     clear_pending,
@@ -28,6 +27,7 @@ from news_platform.takedowns.requests import (
     mark_pending,
     read_active,
     read_states,
+    update_cache,
     write_applied,
     write_searched,
 )

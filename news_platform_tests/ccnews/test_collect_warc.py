@@ -17,8 +17,7 @@ from news_platform.datasets.raw_news import (
     side_path,
 )
 from news_platform.errors import InputError
-from news_platform.storage.commit.collected import read_collected
-from news_platform.storage.commit.collected_months import combine_month, find_table_units
+from news_platform.storage.commit.collected import combine_month, find_table_units, read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
 from news_platform_tests.ccnews.archive import Record, gzipped, http

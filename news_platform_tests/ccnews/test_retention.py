@@ -21,10 +21,10 @@ from news_platform.domain_store.staging.stage import stage_input
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
     collected_names,
+    combine_month,
     followed_days,
     read_collected,
 )
-from news_platform.storage.commit.collected_months import combine_month
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.retention import Expiry, apply_retention
 from news_platform.storage.units import built_inputs, stale_units

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.collected import Collected
-from news_platform.storage.commit.collected import list_collected, read_collected
-from news_platform.storage.commit.collected_months import combine_month
+from news_platform.storage.commit.collected import combine_month, list_collected, read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.takedowns.requests import list_pending
 from news_platform_tests.ccnews.archive import HTML, Record, article, http, page

@@ -7,6 +7,8 @@ from itertools import chain, repeat
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 from news_platform.corpus.crawl_pages import CorpusOptions
 from news_platform.corpus.export.filtering import ExportSelection
 from news_platform.corpus.export.pipeline import ExportOptions, export_corpus
@@ -27,15 +29,21 @@ def build(store: ObjectStore, scratch: str) -> None:
     build_crawl_day(store, DAY, options=replace(OPTIONS, scratch=scratch))
 
 
+def _write_version(store: ObjectStore) -> None:
+    options = store.delta_options() or None
+    table = DeltaTable(crawl_dataset(store).uri, storage_options=options)
+    table.delete("domain = 'nobody.example'")
+
+
 def optimize(store: ObjectStore, scratch: str) -> None:
     """Write a version without rows of nobody, and join the files."""
-    crawl_dataset(store).delete("domain = 'nobody.example'")
+    _write_version(store)
     crawl_dataset(store).maintain(timedelta(days=7))
 
 
 def vacuum(store: ObjectStore, scratch: str) -> None:
     """Delete all files that were replaced."""
-    crawl_dataset(store).delete("domain = 'nobody.example'")
+    _write_version(store)
     crawl_dataset(store).maintain(timedelta(0))
 
 

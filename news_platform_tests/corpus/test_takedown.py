@@ -15,7 +15,7 @@ from news_platform.corpus.pipeline import (
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS
 from news_platform.storage.commit.markers import read_markers, read_report
-from news_platform.storage.delta_engine import DeltaEngine
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs, wanted_inputs

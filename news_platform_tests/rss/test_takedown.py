@@ -31,8 +31,7 @@ from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import TakedownPart, apply_takedowns
 from news_platform.takedowns.requests import list_pending
 from news_platform.takedowns.rows import TakedownTarget
-from news_platform.takedowns.sqlite_pages import iter_free_space
-from news_platform.takedowns.verify import VerificationReport, verify_tables
+from news_platform.takedowns.verify import VerificationReport, iter_free_space, verify_tables
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.polling.test_poller import FEED, poll, register
 from news_platform_tests.rss.test_worker import NOW, SITE, WorkerHarness, add_pending, rows

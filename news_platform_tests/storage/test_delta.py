@@ -14,7 +14,7 @@ import pytest
 
 from news_platform.datasets.dataset import Column, Dataset, Place, Role
 from news_platform.errors import Conflict, StorageError
-from news_platform.storage.delta import DeltaDataset, delta_options
+from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore, open_store
 
 TABLE = Dataset(
@@ -154,20 +154,6 @@ def test_vacuum_deletes_files_that_a_dead_writer_left(
     assert found.vacuum(timedelta(0)) == [f"day={DAY}/left.parquet"]
 
 
-def test_rows_are_deleted_and_leave_nothing_behind(
-    local_store: ObjectStore, tmp_path: Path
-) -> None:
-    found = dataset(local_store)
-    found.replace(DAY, [rows(DAY, 4, "secret")], scratch=tmp_path)
-    assert found.delete("domain = 'd0001.example'") == 1
-    found.maintain(timedelta(0))
-    assert found.scan().collect()["text"].to_list() == ["secret 0", "secret 2", "secret 3"]
-    folder = local_store.local_folder
-    assert folder is not None
-    for path in (folder / "stories").rglob("*"):
-        assert path.is_dir() or b"secret 1" not in path.read_bytes()
-
-
 def test_the_log_has_the_values_of_the_named_columns_only(
     local_store: ObjectStore, tmp_path: Path
 ) -> None:
@@ -242,13 +228,10 @@ def test_texts_are_not_searched_for_repetitions_when_they_are_written(
     """Readers take files with a dictionary of texts for files of unknown size."""
     found = dataset(local_store)
     found.replace(DAY, [rows(DAY, 5)], scratch=tmp_path)
-    encodings = [_encodings(local_store, file.path) for file in found.files()]
-    found.delete("domain = 'd0001.example'")
-    encodings += [_encodings(local_store, file.path) for file in found.files()]
-    assert len(encodings) == 2
-    for one in encodings:
-        assert "RLE_DICTIONARY" not in one["text"]
-        assert "RLE_DICTIONARY" in one["domain"] and "RLE_DICTIONARY" in one["tags"]
+    (file,) = found.files()
+    encodings = _encodings(local_store, file.path)
+    assert "RLE_DICTIONARY" not in encodings["text"]
+    assert "RLE_DICTIONARY" in encodings["domain"] and "RLE_DICTIONARY" in encodings["tags"]
 
 
 def _encodings(store: ObjectStore, path: str) -> dict[str, tuple[str, ...]]:
@@ -266,8 +249,8 @@ def test_a_folder_that_is_not_a_table_is_one_clear_line(local_store: ObjectStore
 def test_the_options_of_a_bucket_come_from_the_store(
     local_store: ObjectStore, s3_store: ObjectStore
 ) -> None:
-    assert delta_options(local_store) == {}
-    options = delta_options(s3_store)
+    assert local_store.delta_options() == {}
+    options = s3_store.delta_options()
     assert options["aws_conditional_put"] == "etag"
     assert options["aws_endpoint_url"] == s3_store.options.endpoint_url
 
@@ -282,6 +265,6 @@ def test_temporary_credentials_are_asked_for_at_every_operation(
     for number in (1, 2):
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", f"key{number}")
         monkeypatch.setenv("AWS_SESSION_TOKEN", f"token{number}")
-        found = delta_options(keyless)
+        found = keyless.delta_options()
         assert found["aws_access_key_id"] == f"key{number}"
         assert found["aws_session_token"] == f"token{number}"

@@ -7,8 +7,7 @@ import pytest
 from news_platform.datasets.takedowns import CACHE, REQUESTS
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.request_cache import update_cache
-from news_platform.takedowns.requests import add_aliases, read_states
+from news_platform.takedowns.requests import add_aliases, read_states, update_cache
 from news_platform_tests.takedowns.asked import NOW, ask
 
 

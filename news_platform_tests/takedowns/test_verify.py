@@ -12,8 +12,7 @@ import pytest
 
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.sqlite_pages import iter_free_space
-from news_platform.takedowns.verify import VerificationReport, verify_objects
+from news_platform.takedowns.verify import VerificationReport, iter_free_space, verify_objects
 from news_platform.web.urls import url_hash
 from news_platform_tests.takedowns.asked import asked
 

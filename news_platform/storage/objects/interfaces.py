@@ -1,12 +1,11 @@
-"""Types that all backends share: object facts, store options, valid paths, reader and writer."""
+"""What all backends share: object facts, store options and valid paths."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from news_platform.errors import InputError
 
@@ -129,55 +128,3 @@ def is_unfinished(path: str) -> bool:
     """Return whether the path belongs to a file that is still being written."""
     # The substring test comes first because it is cheap and listings have many paths.
     return INCOMING in path and INCOMING in path.split("/")
-
-
-class Download(Protocol):
-    """An open object: the info of one version, and its bytes from the requested offset on."""
-
-    @property
-    def info(self) -> ObjectInfo:
-        """Return the info of the whole object."""
-
-    def read(self) -> bytes:
-        """Return all bytes at once."""
-
-    def chunks(self, size_bytes: int) -> Iterator[bytes]:
-        """Yield the bytes in pieces of about this size."""
-
-    def close(self) -> None:
-        """Release the file or connection."""
-
-
-class ObjectReader(Protocol):
-    """Read one folder, bucket or host by full key."""
-
-    def open(self, key: str, *, offset: int = 0, etag: str | None = None) -> Download:
-        """Open the object from `offset` on if it still has this tag."""
-
-    def head(self, key: str) -> ObjectInfo:
-        """Return the info of an object."""
-
-    def ranges(self, key: str, starts: Sequence[int], lengths: Sequence[int]) -> Sequence[bytes]:
-        """Return these ranges, truncated at the end of the object."""
-
-    def iter_objects(self, folder: str, *, start: str = "") -> Iterator[ObjectInfo]:
-        """Yield the objects under `folder` whose keys begin with `start`, in UTF-8 byte order."""
-
-    def folders(self, folder: str) -> list[str]:
-        """Return the folders directly under `folder`, sorted."""
-
-
-class ObjectWriter(Protocol):
-    """Write by full key; a returned None means that the condition was not met."""
-
-    def put(self, key: str, body: Body) -> ObjectInfo:
-        """Replace the object atomically."""
-
-    def put_if_absent(self, key: str, body: bytes) -> str | None:
-        """Create the object and return its tag."""
-
-    def put_if_match(self, key: str, body: bytes, *, etag: str) -> str | None:
-        """Replace the object if it still has this tag, and return the new tag."""
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Delete the objects; missing ones are ignored."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
-from news_platform.errors import StorageError
 from news_platform.storage.chunks import chunked
 from news_platform.storage.objects.backends import Client
 from news_platform.storage.objects.interfaces import Body, ObjectInfo
@@ -170,33 +169,6 @@ class RemoteWriter:
             response = obstore.get(self._store, key)
             return response.meta["e_tag"] if response.bytes() == body else None
         return None
-
-
-class ReadOnlyWriter:
-    """The writer of a web host: every call raises StorageError."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def put(self, key: str, body: Body) -> ObjectInfo:
-        """Raise StorageError."""
-        raise self._refusal(key)
-
-    def put_if_absent(self, key: str, body: bytes) -> str | None:
-        """Raise StorageError."""
-        raise self._refusal(key)
-
-    def put_if_match(self, key: str, body: bytes, *, etag: str) -> str | None:
-        """Raise StorageError."""
-        raise self._refusal(key)
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Raise StorageError."""
-        raise self._refusal("")
-
-    def _refusal(self, key: str) -> StorageError:
-        thing = f"{self._root}/{key}"
-        return StorageError(f"cannot write {thing!r}: a web address is read-only", thing=thing)
 
 
 def _size(body: Body) -> int | None:

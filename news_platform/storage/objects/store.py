@@ -25,15 +25,13 @@ from news_platform.storage.objects.interfaces import (
     DEFAULT_OPTIONS,
     Body,
     ObjectInfo,
-    ObjectReader,
-    ObjectWriter,
     StoreOptions,
     join_folder,
     join_path,
     valid_text,
 )
 from news_platform.storage.objects.local import LocalReader, LocalWriter
-from news_platform.storage.objects.remote import ReadOnlyWriter, RemoteReader, RemoteWriter
+from news_platform.storage.objects.remote import RemoteReader, RemoteWriter
 from news_platform.storage.objects.streams import ByteStream
 
 __all__ = ["ByteStream", "NotFound", "ObjectInfo", "ObjectStore", "StoreOptions", "open_store"]
@@ -55,11 +53,14 @@ def open_store(url: str, *, options: StoreOptions = DEFAULT_OPTIONS) -> "ObjectS
 
 @dataclass(frozen=True, slots=True)
 class OpenBackend:
-    """A folder, bucket or host with its reader and writer; `folder` is None if it is remote."""
+    """A folder, bucket or host with its reader and writer.
+
+    `folder` is None if it is remote, `writer` if it is a web host, which is read-only.
+    """
 
     root: str
-    reader: ObjectReader
-    writer: ObjectWriter
+    reader: LocalReader | RemoteReader
+    writer: LocalWriter | RemoteWriter | None
     options: StoreOptions
     folder: Path | None = None
 
@@ -69,7 +70,7 @@ class ObjectStore:
 
     def __init__(self, backend: OpenBackend, prefix: str = "") -> None:
         self._backend = backend
-        self._reader, self._writer = backend.reader, backend.writer
+        self._reader = backend.reader
         self._prefix = prefix
 
     def __repr__(self) -> str:
@@ -164,7 +165,7 @@ class ObjectStore:
     def put(self, path: str, body: Body) -> ObjectInfo:
         """Write the object atomically and return its new info."""
         with self._map_errors("write", path):
-            return self._writer.put(self._key(path), body).under(self._prefix)
+            return self._writer(path).put(self._key(path), body).under(self._prefix)
 
     def put_if_absent(self, path: str, body: bytes) -> bool:
         """Write the object unless it exists; return whether this body was written.
@@ -173,7 +174,7 @@ class ObjectStore:
         distinguish writers, put an attempt id into the body.
         """
         with self._map_errors("write", path):
-            return self._writer.put_if_absent(self._key(path), body) is not None
+            return self._writer(path).put_if_absent(self._key(path), body) is not None
 
     def compare_and_set(self, path: str, body: bytes, *, etag: str | None) -> str:
         """Replace the version with this tag (None: create the object) and return the new tag.
@@ -182,7 +183,7 @@ class ObjectStore:
         or from a `head` before the `read`. Object stores derive tags from content: a change from A
         to B and back to A looks like no change.
         """
-        writer, key, thing = self._writer, self._key(path), self._thing(path)
+        writer, key, thing = self._writer(path), self._key(path), self._thing(path)
         with self._map_errors("write", path):
             if etag is None:
                 written = writer.put_if_absent(key, body)
@@ -220,7 +221,7 @@ class ObjectStore:
         """Delete the objects; missing ones are ignored."""
         keys = [self._key(path) for path in paths]
         with self._map_errors("delete from", ""):
-            self._writer.delete(keys)
+            self._writer("").delete(keys)
 
     def polars_options(self) -> dict[str, str]:
         """Return the `storage_options` that let Polars read this store directly."""
@@ -232,6 +233,12 @@ class ObjectStore:
 
     def _key(self, path: str) -> str:
         return join_path(self._prefix, path)
+
+    def _writer(self, path: str) -> LocalWriter | RemoteWriter:
+        if self._backend.writer is None:
+            thing = without_secrets(self._thing(path))
+            raise StorageError(f"cannot write {thing!r}: a web address is read-only", thing=thing)
+        return self._backend.writer
 
     def _thing(self, path: str) -> str:
         return f"{self.url}/{path}" if path else self.url
@@ -287,7 +294,7 @@ def _remote(root: str, options: StoreOptions) -> OpenBackend:
     backend = backend_of(root, options)
     if backend is None or not backend.is_writable:
         reader = RemoteReader(store, can_list=False)
-        return OpenBackend(root, reader, ReadOnlyWriter(without_secrets(root)), options)
+        return OpenBackend(root, reader, None, options)
     once, backoff = connect(root, options, retries=0), backoff_seconds(root, options)
     writer = RemoteWriter(store, once, retries=options.retries, backoff_seconds=backoff)
     return OpenBackend(root, RemoteReader(store), writer, options)

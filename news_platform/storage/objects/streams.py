@@ -4,14 +4,15 @@ The stream raises StoreUnavailable instead of ending early.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from obstore.exceptions import BaseError, PreconditionError
 
 from news_platform.errors import StoreUnavailable
-from news_platform.storage.objects.interfaces import Download
+from news_platform.storage.objects.local import LocalDownload
+from news_platform.storage.objects.remote import RemoteDownload
 
 # Large enough that Python's share of a download is negligible, small enough for flat memory.
 _CHUNK_BYTES = 1024 * 1024
@@ -19,11 +20,8 @@ _CHUNK_BYTES = 1024 * 1024
 _FRUITLESS_RESUMES = 3
 
 
-class Opener(Protocol):
-    """Open the object of a stream, first and again after a dropped connection."""
-
-    def __call__(self, *, offset: int, etag: str | None) -> Download:
-        """Open the object from `offset` on if it still has this tag."""
+Opener = Callable[..., LocalDownload | RemoteDownload]
+"""Open the object from `offset` on if it still has the tag `etag`: first, and after a lost line."""
 
 
 class ByteStream:

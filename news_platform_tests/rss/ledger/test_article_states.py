@@ -20,7 +20,7 @@ from news_platform.rss.ledger.tables import ARTICLE_STATES
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.spellings import PageAddress
+from news_platform.takedowns.match import PageAddress
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 URL = "https://post.example/bridge"

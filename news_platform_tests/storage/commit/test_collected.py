@@ -20,7 +20,9 @@ from news_platform.storage.commit.collected import (
     amend_collected,
     collected_names,
     collected_names_of_month,
+    combine_month,
     day_fingerprint,
+    expire_collected,
     followed_days,
     list_collected,
     list_collected_day,
@@ -28,15 +30,11 @@ from news_platform.storage.commit.collected import (
     newest_collected_days,
     parse_listed,
     read_collected,
+    read_table,
     retract_collected,
     unmark_wanted,
     wanted_days,
     write_collected,
-)
-from news_platform.storage.commit.collected_months import (
-    combine_month,
-    expire_collected,
-    read_table,
 )
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -289,7 +287,7 @@ def test_processes_that_combine_expire_and_collect_at_once_lose_nothing(
 COMBINE = """
 import sys
 from datetime import date
-from news_platform.storage.commit.collected_months import combine_month
+from news_platform.storage.commit.collected import combine_month
 from news_platform.storage.objects.store import open_store
 store = open_store(sys.argv[1])
 print("ready", flush=True)

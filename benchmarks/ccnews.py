@@ -25,8 +25,8 @@ from matplotlib import pyplot as plt
 from benchmarks.ccnews_command import command_share
 from benchmarks.ccnews_peers import PEERS, measure_peer
 from benchmarks.ccnews_runs import NAME
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import WarcSource, collect_warcs
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.ccnews_bare import bare_loop
-from news_platform.ccnews.options import CollectOptions
-from news_platform.ccnews.pool import CollectTask, StoreAddress
+from news_platform.ccnews.pool import CollectOptions, CollectTask, StoreAddress
 from news_platform.ccnews.worker import collect_task
 from news_platform.storage.objects.store import StoreOptions
 

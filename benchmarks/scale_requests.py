@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 
 import dagster as dg
 
+from news_platform.datasets.dataset import WHOLE
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.rebuild_rules import WHOLE
 from news_platform.defs.sensors import add_partitions
 from news_platform.resources import Resources
 from news_platform.sample.world import SampleResources, place_inputs

@@ -14,8 +14,8 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.domain_store_growth import CountingStore
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import WarcSource, collect_warcs
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.datasets.takedowns import TakedownKind, TakedownRequest
 from news_platform.domain_store.building.engine import StoreEngine, clean_bucket

@@ -16,8 +16,9 @@ import click
 from deploy.compare import Content, differences, read_contents
 from deploy.graphql import RunInfo
 from deploy.sample_cluster import WORKERS, SampleCluster, run_on_one_machine, sample_cluster
+from news_platform.datasets.dataset import WHOLE
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.rebuild_rules import WHOLE, RebuildRule
+from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.sensors import add_partitions
 
 _WORKER_TAG = "news_platform/worker"

@@ -5,8 +5,8 @@ import os
 import dagster as dg
 
 from news_platform.defs.assets import described
-from news_platform.defs.graph import FEATURES, dagster_resources
-from news_platform.defs.run_logs import naming_runs
+from news_platform.defs.graph import all_definitions
+from news_platform.defs.runs import run_naming_resources
 from news_platform.isolation.worker import forbid_core_dumps
 from news_platform.logs import configure_logging, is_configured
 from news_platform.resources import Resources, open_resources
@@ -16,25 +16,9 @@ from news_platform.settings import load_settings, log_options, secret_values
 def build_definitions(resources: Resources) -> dg.Definitions:
     """Join the definitions of all features, with these resources."""
     shared = dg.Definitions(
-        resources=naming_runs(dagster_resources(resources)), executor=dg.in_process_executor
+        resources=run_naming_resources(resources), executor=dg.in_process_executor
     )
-    features = (_described(feature, resources) for feature in FEATURES)
-    return dg.Definitions.merge(*features, shared)
-
-
-def _described(feature: dg.Definitions, resources: Resources) -> dg.Definitions:
-    assets = [
-        asset
-        for asset in feature.assets or ()
-        if isinstance(asset, dg.AssetSpec | dg.AssetsDefinition)
-    ]
-    return dg.Definitions(
-        assets=dg.map_asset_specs(lambda spec: described(spec, resources), assets),
-        asset_checks=feature.asset_checks,
-        schedules=feature.schedules,
-        sensors=feature.sensors,
-        jobs=feature.jobs,
-    )
+    return dg.Definitions.merge(all_definitions(lambda spec: described(spec, resources)), shared)
 
 
 # Dagster's code servers and runs start here, not at the command line.

@@ -35,7 +35,7 @@ from news_platform.web.guard import checked_proxy, parse_allowed
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from news_platform.ccnews.options import CollectOptions
+    from news_platform.ccnews.pool import CollectOptions
     from news_platform.domain_metadata.consumer import SurveyOptions
     from news_platform.domain_metadata.news_sitemaps import CandidateOptions
     from news_platform.domain_metadata.resurvey import ResurveyOptions
@@ -268,7 +268,7 @@ def open_full_texts(data_root: DataRoot) -> ObjectStore:
 
 def collect_options(given: CcnewsSettings) -> "CollectOptions":
     """Return how WARCs are collected."""
-    from news_platform.ccnews.options import CollectOptions
+    from news_platform.ccnews.pool import CollectOptions
 
     return options_of(
         CollectOptions,

@@ -14,7 +14,7 @@ import dagster as dg
 import pytest
 
 from news_platform import logs
-from news_platform.defs.run_logs import naming_runs
+from news_platform.defs.runs import run_naming_resources
 from news_platform.errors import ConfigError
 from news_platform.isolation.boundary import boundary
 from news_platform.isolation.pool import Done, Pool
@@ -133,12 +133,12 @@ def test_facts_reach_tasks_and_carried_functions_but_not_their_neighbours() -> N
 @pytest.mark.usefixtures("as_json")
 def test_the_lines_of_a_run_name_it_in_all_threads(capfd: pytest.CaptureFixture[str]) -> None:
     @dg.asset(partitions_def=dg.StaticPartitionsDefinition(["de"]))
-    def logged(context: dg.AssetExecutionContext, thing: dg.ResourceParam[str]) -> None:
-        worker = threading.Thread(target=_log.info, args=(f"built from {thing}",))
+    def logged(context: dg.AssetExecutionContext, platform: dg.ResourceParam[str]) -> None:
+        worker = threading.Thread(target=_log.info, args=(f"built from {platform}",))
         worker.start()
         worker.join()
 
-    defs = dg.Definitions([logged], resources=naming_runs({"thing": "x"}))
+    defs = dg.Definitions([logged], resources=run_naming_resources("x"))
     job = defs.resolve_implicit_global_asset_job_def()
     result = job.execute_in_process(partition_key="de", asset_selection=[logged.key])
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("{")]

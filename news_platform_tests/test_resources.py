@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.composition.corpus_options import corpus_options
 from news_platform.corpus.crawl_pages import CorpusOptions
 from news_platform.domain_metadata.consumer import SurveyOptions

@@ -54,33 +54,11 @@ _DATE_IN_PATH = re.compile(r"/(?:19|20)\d\d[/-]?(?:[01]?\d|[a-z]{3})\b", re.IGNO
 _LONG_NUMBER = re.compile(r"\d{5,}")
 _FILE_ENDINGS = (".html", ".htm", ".shtml", ".php", ".aspx")
 _WORD = re.compile(r"[^\W\d_]{2,20}")
-_COUNTED = frozenset(
-    [
-        "article",
-        "time",
-        "form",
-        "input",
-        "select",
-        "pre",
-        "code",
-        "table",
-        "li",
-        "h1",
-        "h2",
-        "h3",
-        "img",
-        "a",
-        "p",
-        "button",
-        "iframe",
-        "blockquote",
-        "figure",
-        "video",
-        "textarea",
-        "nav",
-        "dl",
-    ]
-)
+_COUNTED_TAGS = """
+article time form input select pre code table li h1 h2 h3 img a p
+button iframe blockquote figure video textarea nav dl
+"""
+_COUNTED = frozenset(_COUNTED_TAGS.split())
 _LONG = 80
 # A label of a menu or a button; the headline of another article is longer.
 _LABEL = 40

@@ -139,9 +139,9 @@ def _footer(store: ObjectStore, info: ObjectInfo) -> ParquetFooter:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(_TailFile(store, info))
-        rows, schema = file.metadata.num_rows, file.schema_arrow
-        return ParquetFooter(info.path, rows, schema, tree_bytes=_tree_bytes(file.metadata))
+        found = pq.read_metadata(io.BytesIO(_tail(store, info)))
+        schema = found.schema.to_arrow_schema()
+        return ParquetFooter(info.path, found.num_rows, schema, tree_bytes=_tree_bytes(found))
     except (pa.ArrowException, OSError) as error:
         return ParquetFooter(info.path, problem=f"unreadable: {error}")
 
@@ -152,36 +152,12 @@ def _tree_bytes(footer: "pq.FileMetaData") -> int:
     return sum(one.total_compressed_size for one in chunks if one.path_in_schema == "tree")
 
 
-class _TailFile(io.RawIOBase):
-    """A stored object as a seekable file; only its end is fetched at first."""
-
-    def __init__(self, store: ObjectStore, info: ObjectInfo) -> None:
-        self._store = store
-        self._info = info
-        self._at = 0
-        self._tail_start = max(0, info.size_bytes - _FOOTER_BYTES)
-        size = info.size_bytes - self._tail_start
-        self._tail = store.read_range(info.path, self._tail_start, size) if size else b""
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._info.size_bytes}[whence]
-        self._at = base + offset
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        room = max(0, self._info.size_bytes - self._at)
-        size = room if size < 0 else min(size, room)
-        start, self._at = self._at, self._at + size
-        if start >= self._tail_start:
-            begin = start - self._tail_start
-            return self._tail[begin : begin + size]
-        return self._store.read_range(self._info.path, start, size)
+def _tail(store: ObjectStore, info: ObjectInfo) -> bytes:
+    """Return the end of a Parquet file, with its whole footer."""
+    size = min(_FOOTER_BYTES, info.size_bytes)
+    tail = store.read_range(info.path, info.size_bytes - size, size) if size else b""
+    # The last 8 bytes are the length of the footer and a magic number.
+    size = int.from_bytes(tail[-8:-4], "little") + 8
+    if len(tail) < size <= info.size_bytes:
+        tail = store.read_range(info.path, info.size_bytes - size, size)
+    return tail

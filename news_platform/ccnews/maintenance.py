@@ -43,7 +43,6 @@ BROKEN = "news/broken"
 REPUBLISHED = "news/republished"
 # The crawl's web server answers 503 when it is asked too much at once.
 _CONCURRENT_HEADS = 4
-_SHA256_HEX = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import DOMNode, HTMLTree
 from resiliparse.parse.lang import detect_fast
 
-from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.warc import DroppedWarcRecord, RecordInfo, WarcResponse
 from news_platform.html.dates import parse_rfc822_date
 from news_platform.html.decode import content_type_charset, decode_html

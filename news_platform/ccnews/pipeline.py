@@ -19,10 +19,11 @@ from news_platform.ccnews.maintenance import (
     note_failure,
     read_broken,
 )
-from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pool import (
+    EXTRACTOR_VERSION,
     CollectFailure,
     CollectListener,
+    CollectOptions,
     CollectTask,
     StoreAddress,
     estimate,

@@ -19,9 +19,8 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from news_platform.ccnews.gzip_members import ByteSource
-from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.pool import CollectTask, ProgressReporter, StoreAddress
+from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectTask, ProgressReporter, StoreAddress
 from news_platform.ccnews.warc import (
     BrokenWarc,
     DroppedWarcRecord,

@@ -19,8 +19,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage
+from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.warc import DroppedWarcRecord
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.raw_news import CAPTURES, DROPPED_RESPONSES, FEED_CANDIDATES, RAW_NEWS
@@ -277,22 +277,17 @@ class FeedTally:
 def feed_urls(
     page: CrawledPage, takedowns: Takedowns = NO_TAKEDOWNS
 ) -> dict[tuple[str, str], FeedLink]:
-    """Return the feeds that a page links to, each once, by the page's host and their URL."""
-    return absolute_feeds(page.feeds, page_uri=page.record.uri, host=page.host, without=takedowns)
+    """Return the feeds that a page links to, each once, by the page's host and their URL.
 
-
-def absolute_feeds(
-    feeds: Iterable[FeedLink], *, page_uri: str, host: str, without: Takedowns
-) -> dict[tuple[str, str], FeedLink]:
-    """Return feeds that are not taken down, by the page's host and their absolute URL."""
-    links = {_absolute(link.href, page_uri): link for link in feeds}
+    Those that are taken down are left out.
+    """
+    links = {
+        link.href if link.href.startswith("http") else join_link(page.record.uri, link.href): link
+        for link in page.feeds
+    }
     # Pages also link to javascript: and broken URLs.
     web = {url: link for url, link in links.items() if url.startswith("http")}
-    return {(host, url): link for url, link in web.items() if not without.covers_url(url)}
-
-
-def _absolute(href: str, page_uri: str) -> str:
-    return href if href.startswith("http") else join_link(page_uri, href)
+    return {(page.host, url): link for url, link in web.items() if not takedowns.covers_url(url)}
 
 
 def _open_writer(path: Path, table: Dataset, *, warc_name: str) -> pq.ParquetWriter:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 
 import click
@@ -15,7 +15,6 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
 from news_platform.ccnews.maintenance import accept_broken, check_sources, list_republished
-from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
     RebuildMode,
@@ -27,15 +26,23 @@ from news_platform.ccnews.pipeline import (
     plan_day,
 )
 from news_platform.ccnews.pool import (
+    EXTRACTOR_VERSION,
     CollectFailure,
     CollectListener,
+    CollectOptions,
     Estimate,
     WarcProgress,
     estimate,
 )
-from news_platform.cli.command import Output, command, table
-from news_platform.cli.options import (
+from news_platform.cli.command import (
+    DaysParam,
+    Output,
+    Parsed,
+    command,
     count_type,
+    redo_option,
+    rows_table,
+    table,
 )
 from news_platform.datasets.collected import Collected, recipe_of
 from news_platform.datasets.raw_news import listing_path, warc_day
@@ -54,42 +61,14 @@ from news_platform.storage.commit.collected import (
 from news_platform.storage.commit.root import ROOT_FILE, RootAccess
 from news_platform.storage.objects.store import ObjectStore, open_store
 
-# More than ten years: every day costs reads of its listing and its markers.
-_MOST_DAYS = 4_000
 _REFRESHES_PER_SECOND = 5
 
 
-class DaysParam(click.ParamType[list[date]]):
-    """A day or a range of days: `2025-11-01` or `2025-11-01..2025-11-07`, both ends included."""
-
-    name = "day[..day]"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[date]:
-        """Return every day of the range."""
-        first, _, last = value.partition("..")
-        try:
-            start, end = date.fromisoformat(first), date.fromisoformat(last or first)
-        except ValueError:
-            self.fail(f"invalid day {value!r}: expected YYYY-MM-DD or YYYY-MM-DD..YYYY-MM-DD")
-        if end < start:
-            self.fail(f"invalid range {value!r}: it ends before it starts")
-        if (end - start).days >= _MOST_DAYS:
-            self.fail(f"invalid range {value!r}: expected at most {_MOST_DAYS} days at once")
-        return [start + timedelta(days=count) for count in range((end - start).days + 1)]
-
-
-class VersionParam(click.ParamType[str]):
-    """A version of the extractor: `2` or `2.1`."""
-
-    name = "version"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the version unchanged if it is valid."""
-        if not re.fullmatch(r"\d+(\.\d+)*", value, re.ASCII):
-            self.fail(f"invalid version {value!r}: expected a number such as {EXTRACTOR_VERSION}")
-        return value
+def _version(text: str) -> str:
+    """Return a version of the extractor, `2` or `2.1`, unchanged if it is valid."""
+    if not re.fullmatch(r"\d+(\.\d+)*", text, re.ASCII):
+        raise InputError(f"invalid version {text!r}: expected a number such as {EXTRACTOR_VERSION}")
+    return text
 
 
 @click.group()
@@ -167,8 +146,7 @@ def status(resources: Resources, days: int) -> Output:
         "outdated_warcs": sum(behind.values()),
         "days": found,
     }
-    head = ("day", "warcs", "rows", "bytes", "outdated", "truncated", "expired")
-    text = table(head, ([one[name] for name in head] for one in found))
+    text = rows_table(found) if found else "no day is collected"
     if behind:
         text += (
             f"\n{len(behind)} days were collected by another version or with other options; "
@@ -186,8 +164,8 @@ def _day_status(store: ObjectStore, day: date, options: CollectOptions) -> Mappi
         "rows": sum(marker.rows for marker in markers),
         "bytes": sum(marker.bytes for marker in markers),
         "outdated": len(outdated_names(units, options)),
-        "expired": sum(marker.is_expired for marker in markers),
         "truncated": sum(marker.truncated_at is not None for marker in markers),
+        "expired": sum(marker.is_expired for marker in markers),
     }
 
 
@@ -223,16 +201,12 @@ def _crawl_path(warc: str) -> str:
 @click.option("--days", type=DaysParam(), help="Collect the WARCs listed for these days.")
 @click.option(
     "--older-than",
-    type=VersionParam(),
+    type=Parsed("version", _version),
     help="Collect again what an extractor older than this version wrote.",
 )
-@click.option(
-    "--redo",
-    type=click.Choice([one.value for one in RebuildMode]),
-    default=RebuildMode.outdated.value,
-    show_default=True,
-    help="Which WARCs to collect: missing ones; also those collected by another version or with "
-    "other options; or all.",
+@redo_option(
+    "Which WARCs to collect: missing ones; also those collected by another version or with other "
+    "options; or all."
 )
 @click.option("--again", is_flag=True, help="The same as --redo all.")
 @click.option(

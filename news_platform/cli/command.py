@@ -1,26 +1,39 @@
 """Make a function a command: it gets opened resources and returns what the command prints.
 
 `@command(group)` adds `--root` and `--json`, loads the settings, opens the root, and prints the
-returned `Output` as one JSON document or as text.
+returned `Output` as one JSON document or as text. The types of parameters are here, too.
 """
 
+import errno
 import functools
 import inspect
+import json
+import os
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
-from news_platform.errors import NewsPlatformError
-from news_platform.resources import open_resources
-from news_platform.storage.commit.root import RootAccess
+from news_platform.errors import ConfigError, InputError, NewsPlatformError
+from news_platform.resources import Resources, open_resources
+from news_platform.settings import Settings, load_settings
+from news_platform.storage.commit.root import RootAccess, require_data
+from news_platform.text.readable import as_day
+
+# The largest number that SQLite, PostgreSQL and Python's slices accept.
+_LARGEST = 2**63 - 1
+# More than ten years: every day costs reads of its listing and its markers.
+_MOST_DAYS = 4_000
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command prints: a document, its text (None: the document), and a failure to raise."""
+    """What a command prints: a document, its text (None: derived), and a failure to raise."""
 
     document: object
     text: str | None = None
@@ -30,11 +43,16 @@ class Output:
 Function = Callable[..., Output | None]
 
 
-@click.command()
-@root_option
-@json_option
-def _shared(root: str, as_json: bool) -> None:
-    """Hold the options that all commands share."""
+def _root(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
+    # An empty value is often a variable that is not set: it must not mean ./data.
+    if value == "":
+        raise click.BadParameter("it is empty: expected a folder or URL")
+    return load_settings(os.environ).root if value is None else value
+
+
+_JSON_OPTION = click.Option(
+    ["--json", "as_json"], is_flag=True, help="Print one JSON document to standard output."
+)
 
 
 def command(
@@ -44,6 +62,7 @@ def command(
     access: RootAccess | Callable[..., RootAccess] | None = RootAccess.READ,
     must_exist: bool = True,
     has_json: bool = True,
+    default_root: str | None = None,
 ) -> Callable[[Function], click.Command]:
     """Make a function a command of a group, with `--root` and `--json`.
 
@@ -61,15 +80,18 @@ def command(
             wanted = access(**given) if callable(access) else access
             if wanted is None:
                 opened: object = settings_for(root)
-            elif must_exist:
-                opened = resources_for(root, wanted)
             else:
-                opened = open_resources(settings_for(root), access=wanted)
+                opened = resources_for(root, wanted, must_exist=must_exist)
             more = {"as_json": as_json} if wants_json else {}
             show(function(opened, **given, **more), as_json=as_json)
 
         made = click.command(name)(run)
-        made.params += _shared.params if has_json else _shared.params[:1]
+        default = default_root or "NEWS_PLATFORM_ROOT, else ./data"
+        text = f"Folder or URL of all data; default: {default}."
+        made.params.append(
+            click.Option(["--root"], default=default_root, callback=_root, help=text)
+        )
+        made.params += [_JSON_OPTION] if has_json else []
         if group is not None:
             group.add_command(made)
         return made
@@ -77,13 +99,53 @@ def command(
     return decorate
 
 
+def settings_for(root: str) -> Settings:
+    """Return the settings of this process with the given root."""
+    return load_settings(os.environ).model_copy(update={"root": root})
+
+
+def resources_for(
+    root: str, access: RootAccess = RootAccess.READ, *, must_exist: bool = True
+) -> Resources:
+    """Return the resources of the given root, which must exist if it is only read."""
+    resources = open_resources(settings_for(root), access=access)
+    if access is RootAccess.READ and must_exist:
+        # A mistyped root must not look like an empty one.
+        require_data(resources.data_root.store)
+    return resources
+
+
 def show(output: Output | None, *, as_json: bool) -> None:
-    """Print an output, then raise its failure, if it has one."""
+    """Print an output as one JSON document or as text, then raise its failure, if it has one."""
     if output is None:
         return
-    emit(output.document, as_json=as_json, text=output.text)
+    text = output.text
+    if as_json:
+        text = json.dumps(output.document, ensure_ascii=False, indent=2, default=str)
+    click.echo(as_text(output.document) if text is None else text)
     if output.failure is not None:
         raise output.failure
+
+
+def as_text(document: object) -> str:
+    """Return a document as text: a line per field, and lists of rows as tables."""
+    if isinstance(document, Sequence) and not isinstance(document, str):
+        return rows_table(document) if document else "nothing"
+    if not isinstance(document, Mapping):
+        return str(document)
+    lines, tables = [], []
+    width = max(map(len, document), default=0)
+    for name, value in document.items():
+        if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+            tables.append(f"\n{name}\n{rows_table(value)}")
+        else:
+            lines.append(f"{name:<{width}}  {_cell(value)}".rstrip())
+    return "\n".join(lines + tables)
+
+
+def rows_table(rows: Sequence[Any]) -> str:
+    """Return documents of the same fields as a table."""
+    return table(tuple(rows[0]), [tuple(row.values()) for row in rows])
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -106,12 +168,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
+    match value:
+        case None:
+            return ""
+        case float():
+            return f"{value:.1f}"
+        case Mapping():
+            return counted(value)
+        case list() | tuple():
+            return ", ".join(map(str, value))
+    return str(value)
 
 
-def counted(counts: Mapping[str, int]) -> str:
+def counted(counts: Mapping[str, object]) -> str:
     """Return counts as `name 1, other 2`, sorted by name; '' without any."""
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
 
@@ -125,3 +194,107 @@ def first_of(things: Sequence[str], *, shown: int = 3) -> str:
     """Return the first of many names, and how many more there are."""
     more = f" and {len(things) - shown} more" if len(things) > shown else ""
     return ", ".join(things[:shown]) + more
+
+
+def first_failure(failed: Mapping[str, str], what: str) -> InputError | None:
+    """Return the failure of a command that could not do all, with the reason of the first."""
+    if not failed:
+        return None
+    thing, reason = next(iter(failed.items()))
+    return InputError(f"{len(failed)} {what} failed, first {thing!r}: {reason}", thing=thing)
+
+
+def count_type(least: int = 0) -> click.IntRange:
+    """Return the type of a number of things, up to the largest that databases accept."""
+    return click.IntRange(least, _LARGEST)
+
+
+class Parsed(click.ParamType[Any]):
+    """A value that a function parses; its InputError is wrong use of the option."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name, self._parse = name, parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value."""
+        try:
+            return self._parse(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+DAY = Parsed("day", as_day)
+
+
+class DaysParam(click.ParamType[list[date]]):
+    """A day or a range of days: `2025-11-01` or `2025-11-01..2025-11-07`, both ends included."""
+
+    name = "day[..day]"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[date]:
+        """Return every day of the range."""
+        first, _, last = value.partition("..")
+        start, end = (DAY.convert(day, param, ctx) for day in (first, last or first))
+        if end < start:
+            self.fail(f"invalid range {value!r}: it ends before it starts")
+        if (end - start).days >= _MOST_DAYS:
+            self.fail(f"invalid range {value!r}: expected at most {_MOST_DAYS} days at once")
+        return [start + timedelta(days=count) for count in range((end - start).days + 1)]
+
+
+class FileParam(click.Path):
+    """A regular file, never a pipe or a device such as /dev/zero, which may never end.
+
+    A file to read exists, and so does the folder of a file to write.
+    """
+
+    def __init__(self, *, exists: bool) -> None:
+        super().__init__(exists=exists, dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path of the file."""
+        try:
+            path = Path(os.fsdecode(super().convert(value, param, ctx)))
+            is_special = path.exists() and not path.is_file()
+        except (OSError, ValueError) as error:  # a name that no file can have
+            cause = error.strerror if isinstance(error, OSError) else str(error)
+            self.fail(f"invalid path {str(value)[:100]!r}: {cause}", param, ctx)
+        if is_special:
+            self.fail(f"{str(value)!r} is a pipe or a device: expected a file", param, ctx)
+        if not path.parent.is_dir():
+            self.fail(f"there is no folder {str(path.parent)!r}: create it first", param, ctx)
+        return path
+
+
+INPUT_FILE = FileParam(exists=True)
+OUTPUT_FILE = FileParam(exists=False)
+
+
+def redo_option(text: str) -> Callable[[Decorated], Decorated]:
+    """Return the option that chooses what is built again."""
+    choice = click.Choice(["missing", "outdated", "all"])
+    return click.option("--redo", type=choice, default="outdated", show_default=True, help=text)
+
+
+def port_option(name: str, default: int, text: str) -> Callable[[Decorated], Decorated]:
+    """Return an option for a port of this machine."""
+    bounds = click.IntRange(1, 65_535)
+    return click.option(name, default=default, type=bounds, show_default=True, help=text)
+
+
+def refuse_taken_port(host: str, port: int, *, cure: str) -> None:
+    """Raise ConfigError if a server could not listen on this address."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            message = f"port {port} of {host} is in use: stop the process that listens there"
+        else:
+            cause = getattr(error, "strerror", None) or str(error)
+            message = f"cannot listen on port {port} of {host}: {cause}"
+        raise ConfigError(f"{message}, or {cure}") from error

@@ -1,16 +1,14 @@
 """`news-platform corpus`: build days of the corpus, keep its tables small, export selections."""
 
 from dataclasses import asdict, replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from news_platform.ccnews.pipeline import RebuildMode
-from news_platform.cli.command import Output, command
-from news_platform.cli.options import count_type
+from news_platform.cli.command import DAY, Output, command, count_type, redo_option
 from news_platform.composition.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.corpus.export.card import ExportManifest
 from news_platform.corpus.export.filtering import (
@@ -39,9 +37,6 @@ from news_platform.storage.commit.markers import read_inputs, stale_partitions
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs, wanted_inputs
-from news_platform.text.readable import as_day
-
-_LONGEST_DAYS = 20_000
 
 
 @click.group()
@@ -50,34 +45,24 @@ def corpus() -> None:
 
 
 @command(corpus, access=RootAccess.WRITE)
-@click.option("--day", "days", multiple=True, help="Only this day, as 2025-11-01; repeatable.")
-@click.option(
-    "--redo",
-    type=click.Choice([one.value for one in RebuildMode]),
-    default=RebuildMode.outdated.value,
-    show_default=True,
-    help="Build what is missing or changed; also what another version made; or every day.",
-)
-def build(resources: Resources, days: tuple[str, ...], redo: str) -> Output:
+@click.option("--day", "days", multiple=True, type=DAY, help="Only this day; repeatable.")
+@redo_option("Build what is missing or changed; also what another version made; or every day.")
+def build(resources: Resources, days: tuple[date, ...], redo: str) -> Output:
     """Build the days that are out of date.
 
     These are days of crawl_articles and feed_articles. Days given by --day are always built.
     """
-    wanted = {as_day(day).isoformat() for day in days}
-    done = [report for report in _built(resources, wanted, RebuildMode(redo)) if report is not None]
+    wanted = set(map(str, days))
+    done = [report for report in _built(resources, wanted, redo) if report is not None]
     lines = [f"{one.day}  {one.articles:>9} articles of {one.pages} pages" for one in done]
     return Output([asdict(report) for report in done], "\n".join(lines) or "up to date")
 
 
-def _built(resources: Resources, wanted: set[str], redo: RebuildMode) -> list[CorpusDay | None]:
+def _built(resources: Resources, wanted: set[str], redo: str) -> list[CorpusDay | None]:
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
     collected = wanted_inputs(store, CRAWL_ARTICLES, options)
     outdated = collected.keys() & outdated_crawl_days(store)
-    more = {
-        RebuildMode.missing: set(),
-        RebuildMode.outdated: outdated,
-        RebuildMode.all: collected.keys(),
-    }[redo]
+    more = {"missing": set(), "outdated": outdated, "all": collected.keys()}[redo]
     crawl = more | stale_partitions(collected, built_inputs(store, CRAWL_ARTICLES)).keys()
     feeds = stale_partitions(wanted_feed_days(store), read_inputs(store, "feed_articles"))
     rows = partial(iter_warc_frames, store)
@@ -101,14 +86,13 @@ def maintain(resources: Resources) -> Output:
         dataset.table.name: asdict(dataset.maintain(grace))
         for dataset in (crawl_dataset(store), feed_dataset(store))
     }
-    lines = (f"{name:<16}{counts['files_deleted']} files deleted" for name, counts in done.items())
-    return Output(done, "\n".join(lines))
+    return Output(done)
 
 
 @command(corpus)
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write.")
-@click.option("--from", "first", help="First day, as 2025-11-01; default: the first one stored.")
-@click.option("--to", "last", help="Last day; default: the last one stored.")
+@click.option("--from", "first", type=DAY, help="First day; default: the first one stored.")
+@click.option("--to", "last", type=DAY, help="Last day; default: the last one stored.")
 @click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
 @click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
 @click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Repeatable.")
@@ -134,8 +118,8 @@ def maintain(resources: Resources) -> Output:
 def export(
     resources: Resources,
     output: Path,
-    first: str | None,
-    last: str | None,
+    first: date | None,
+    last: date | None,
     policies: tuple[str, ...],
     file_format: Any,
     **chosen: Any,
@@ -160,17 +144,11 @@ def export(
     return Output(manifest.as_json(), _summary(manifest, output))
 
 
-def _stored_days(store: ObjectStore, first: str | None, last: str | None) -> list[str]:
+def _stored_days(store: ObjectStore, first: date | None, last: date | None) -> list[str]:
     """Return the stored days between two days; raise InputError without any."""
-    start, end = (as_day(day) if day else None for day in (first, last))
-    if start and end and not timedelta() <= end - start <= timedelta(days=_LONGEST_DAYS):
-        raise InputError(f"invalid days: {end} is not after {start}", thing=str(end))
     stored = {day for table in DELTA_TABLES for day in read_inputs(store, table.name)}
-    days = sorted(
-        day
-        for day in stored
-        if (start or date.min).isoformat() <= day <= (end or date.max).isoformat()
-    )
+    start, end = str(first or date.min), str(last or date.max)
+    days = sorted(day for day in stored if start <= day <= end)
     if not days:
         wanted = f"between {first or 'the beginning'} and {last or 'now'}"
         raise InputError(f"the corpus has no day {wanted}; run `news-platform corpus build` first")

@@ -6,10 +6,9 @@ after a file was deleted only its partition is built again.
 
 import hashlib
 import json
-import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,21 +16,20 @@ from pathlib import Path
 import click
 import dagster as dg
 
-from news_platform.cli.command import Output, show, table
-from news_platform.cli.options import json_option
+from news_platform.cli.command import Output, command, table
+from news_platform.datasets.dataset import WHOLE
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.rebuild_rules import WHOLE, Fingerprints, RebuildRule
+from news_platform.defs.rebuild_rules import Fingerprints, RebuildRule
 from news_platform.defs.sensors import add_partitions
 from news_platform.errors import ConfigError, NewsPlatformError, StorageError
 from news_platform.resources import Resources
 from news_platform.sample.world import SampleResources, place_inputs
-from news_platform.settings import Settings, load_settings
+from news_platform.settings import Settings
 from news_platform.storage.commit.markers import delete_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.build_filters import has_removed, input_filter
 
-DEMO_ROOT = "data-demo"
 OUTPUTS_FILE = "demo.json"
 # Inputs, the ledger and markers are not outputs of a partition.
 _NOT_OUTPUTS = ("world/", "raw/", "snapshots/", "markers/", "ledger.", "root.json", OUTPUTS_FILE)
@@ -120,13 +118,10 @@ class DemoRun:
     outputs: Outputs
 
 
-@click.command()
-@click.option("--root", default=DEMO_ROOT, show_default=True, help="Local folder of the demo.")
-@json_option
-def demo(root: str, as_json: bool) -> None:
+@command(access=None, default_root="data-demo")
+def demo(settings: Settings) -> Output:
     """Build the whole graph on the sample world, offline."""
-    settings = load_settings(os.environ).model_copy(update={"root": root})
-    resources = SampleResources(settings, frozen_clock=True)
+    resources, root = SampleResources(settings, frozen_clock=True), settings.root
     started = time.monotonic()
     store = resources.data_root.store
     if store.local_folder is None:
@@ -136,8 +131,19 @@ def demo(root: str, as_json: bool) -> None:
     results = list(build_all(resources))
     resources.ledger.close()
     after = content_hash(store.local_folder)
-    text = _summary(results, root=root, changed=before != after, started=started)
-    show(Output(_document(results, before=before, after=after), text), as_json=as_json)
+    document = {
+        "assets": [{"asset": one.asset, "built": one.built, "rows": one.rows} for one in results],
+        "changed": before != after,
+        "content_sha256": after,
+    }
+    rows = ((one.asset, len(one.built), one.rows, one.seconds) for one in results)
+    done = "built what was out of date" if before != after else "up to date: no byte changed"
+    seconds = time.monotonic() - started
+    lines = [
+        table(("asset", "built", "rows", "seconds"), rows),
+        f"{done}; {seconds:.0f} s; data in {root}",
+    ]
+    return Output(document, "\n".join(lines))
 
 
 def build_all(resources: Resources) -> Iterator[AssetResult]:
@@ -229,24 +235,3 @@ def _reported_rows(result: dg.ExecuteInProcessResult, asset: str) -> int | None:
         if name in event.materialization.metadata and event.asset_key == dg.AssetKey(asset)
     ]
     return sum(int(str(count)) for count in counts) if counts else None
-
-
-def _document(results: list[AssetResult], *, before: str, after: str) -> Mapping[str, object]:
-    return {
-        "assets": [
-            {"asset": done.asset, "built": done.built, "rows": done.rows} for done in results
-        ],
-        "changed": before != after,
-        "content_sha256": after,
-    }
-
-
-def _summary(results: list[AssetResult], *, root: str, changed: bool, started: float) -> str:
-    rows = ((done.asset, len(done.built), done.rows, done.seconds) for done in results)
-    done = "built what was out of date" if changed else "up to date: no byte changed"
-    return "\n".join(
-        (
-            table(("asset", "built", "rows", "seconds"), rows),
-            f"{done}; {time.monotonic() - started:.0f} s; data in {root}",
-        )
-    )

@@ -2,27 +2,36 @@
 
 import time
 import uuid
-from collections.abc import Iterable
-from dataclasses import asdict
-from datetime import date
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import click
 
-from news_platform.cli.command import Output, command, counted
-from news_platform.cli.domain_policies import bots, candidates, estimate, history, policy
-from news_platform.cli.options import InputFile
+from news_platform.cli.command import (
+    DAY,
+    INPUT_FILE,
+    Output,
+    command,
+    count_type,
+    counted,
+    first_failure,
+)
 from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyReport
 from news_platform.domain_metadata.generated_research import (
+    CATALOG_PATH,
+    estimate_catalog,
     is_research_json,
     list_as_research,
+    read_catalog,
     write_resurvey_files,
 )
-from news_platform.domain_metadata.history import build_stale_tables
+from news_platform.domain_metadata.history import DomainHistory, build_stale_tables, read_history
+from news_platform.domain_metadata.news_sitemaps import fetch_candidates_over_web, read_news_sources
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
-    QueueReport,
     queue_batch,
     survey_over_web,
 )
@@ -34,8 +43,20 @@ from news_platform.domain_metadata.resurvey import (
     plan_resurvey,
     write_plan,
 )
+from news_platform.domain_metadata.signals.statements import PURPOSES
+from news_platform.domain_metadata.usage import UsagePolicy, usage_policy
 from news_platform.errors import InputError
-from news_platform.resources import Resources, resurvey_options, survey_options
+from news_platform.resources import (
+    Resources,
+    candidate_options,
+    resurvey_options,
+    survey_options,
+)
+from news_platform.rss import pipeline
+from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.entries import add_sitemap_entries
+from news_platform.rss.ledger.feed_rows import domains_with_feeds
+from news_platform.settings import Settings
 from news_platform.storage.commit.markers import (
     read_inputs,
     read_markers,
@@ -43,9 +64,11 @@ from news_platform.storage.commit.markers import (
     stale_partitions,
 )
 from news_platform.storage.commit.root import RootAccess
-from news_platform.text.readable import as_day
 from news_platform.web.opml import xml_damage
+from news_platform.web.robots import AI_BOTS, compare_bots, parse_bot_list
 from news_platform.web.urls import registrable_domain
+
+_SURVEYED_DAYS = 30
 
 
 @click.group()
@@ -53,12 +76,12 @@ def domains() -> None:
     """Survey robots.txt, sitemaps and AI policies of domains."""
 
 
-for _command in (history, policy, bots, candidates, estimate):
-    domains.add_command(_command)
+def _queue(resources: Resources) -> DomainQueue:
+    return DomainQueue(resources.ledger.engine)
 
 
 @command(domains, "import", access=RootAccess.CREATE)
-@click.argument("files", nargs=-1, required=True, type=InputFile())
+@click.argument("files", nargs=-1, required=True, type=INPUT_FILE)
 @click.option("--country", required=True, help="Two-letter country code.")
 @click.option("--category", required=True, help="Category of the research: media, gov, ...")
 @click.option("--date", "day", required=True, help="Day of the research, YYYY-MM-DD.")
@@ -93,7 +116,7 @@ def import_(
     lines = [f"{file} -> {path}" for file, path in imported.items()]
     lines += [f"{file} failed: {reason}" for file, reason in failed.items()]
     document = {"batch": batch.key, "imported": imported, "failed": failed}
-    return Output(document, "\n".join(lines), _failure(failed))
+    return Output(document, "\n".join(lines), first_failure(failed, "files"))
 
 
 def _warn_of_damage(file: str, body: bytes) -> None:
@@ -110,25 +133,27 @@ def fetch(resources: Resources, keys: tuple[str, ...]) -> Output:
     With --batch, the stored results of the batch are checked too, and domains with missing or
     changed files are surveyed again.
     """
+    chosen = _batches(keys, {*raw_batches(resources.data_root.store), *_queue(resources).states()})
+    return _fetch(resources, chosen, also=chosen)
+
+
+def _batches(keys: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
+    """Return the keys of batches as they are stored; raise InputError for an unknown one."""
     chosen = tuple(PartitionInfo.parse(key).key for key in keys)
-    known = {
-        *raw_batches(resources.data_root.store),
-        *DomainQueue(resources.ledger.engine).states(),
-    }
     for key in chosen:
         if key not in known:
             cure = "list the batches with `domains status`, or import files with `domains import`"
             raise InputError(f"no such batch {key!r}: {cure}", thing=key)
-    return _fetch(resources, chosen, also=chosen)
+    return chosen
 
 
 @command(domains, access=RootAccess.WRITE)
 @click.argument("names", nargs=-1, metavar="[DOMAIN]...")
 @click.option("--batch", "keys", multiple=True, help="All of a batch, `cc|category|YYYY-MM-DD`.")
 @click.option("--due", is_flag=True, help="All domains whose next survey is due.")
-@click.option("--date", "day", help="Day of the new survey, YYYY-MM-DD; today by default.")
+@click.option("--date", "day", type=DAY, help="Day of the new survey; today by default.")
 def resurvey(
-    resources: Resources, names: tuple[str, ...], keys: tuple[str, ...], due: bool, day: str | None
+    resources: Resources, names: tuple[str, ...], keys: tuple[str, ...], due: bool, day: date | None
 ) -> Output:
     """Survey domains, a batch, or all due ones again.
 
@@ -137,12 +162,14 @@ def resurvey(
     """
     if not names and not keys and not due:
         raise click.UsageError("give a DOMAIN, a --batch or --due")
-    if due and (names or keys or day):
-        raise click.UsageError("--due cannot be used with DOMAIN, --batch or --date")
     if due:
+        if names or keys or day:
+            raise click.UsageError("--due cannot be used with DOMAIN, --batch or --date")
         return _resurvey_due(resources)
-    on = as_day(day) if day else resources.clock.now().date()
-    messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
+    on = day or resources.clock.now().date()
+    messages = [*_messages_of(resources, names, before=on)]
+    for key in _batches(keys, _queue(resources).states()):
+        messages += _queue(resources).messages(key)
     offered = write_resurvey_files(messages, day=on, store=resources.data_root.store)
     return _fetch(resources, tuple(offered))
 
@@ -152,7 +179,7 @@ def resurvey(
 def show(resources: Resources, domain: str) -> Output:
     """Show the newest facts about a domain."""
     name = registrable_domain(domain)
-    for message in DomainQueue(resources.ledger.engine).messages_of(name):
+    for message in _queue(resources).messages_of(name):
         facts = read_metadata(resources.data_root.store, message.partition_info, name)
         if facts is not None:
             return Output(facts.model_dump(mode="json"))
@@ -166,7 +193,7 @@ def status(resources: Resources) -> Output:
 
     Also list research files that are not queued yet or cannot be read.
     """
-    queue = DomainQueue(resources.ledger.engine)
+    queue = _queue(resources)
     states = {key: dict(found) for key, found in queue.states().items()}
     outcomes = {key: queue.outcomes(key) for key in states}
     waiting = list(_changed(resources, ()))
@@ -193,17 +220,13 @@ def due(resources: Resources) -> Output:
         "next": plan.by_country,
         "next_due_at": plan.next_due_at.isoformat() if plan.next_due_at else None,
     }
-    text = (
-        f"{plan.due} of {plan.domains} domains are due, {plan.late} of them late\n"
-        f"planned today: {plan.planned_before}; next: {counted(plan.by_country) or 'none'}"
-    )
-    return Output(document, text)
+    return Output(document)
 
 
 def _plan(resources: Resources) -> ResurveyPlan:
     return plan_resurvey(
         store=resources.data_root.store,
-        queue=DomainQueue(resources.ledger.engine),
+        queue=_queue(resources),
         now=resources.clock.now(),
         options=resurvey_options(resources.settings.domain_metadata),
     )
@@ -211,7 +234,7 @@ def _plan(resources: Resources) -> ResurveyPlan:
 
 def _resurvey_due(resources: Resources) -> Output:
     """Survey what is due within the budget of the day, and what an earlier plan left open."""
-    queue = DomainQueue(resources.ledger.engine)
+    queue = _queue(resources)
     offered = write_plan(_plan(resources), store=resources.data_root.store, queue=queue)
     today = str(resources.clock.now().date())
     waiting = (key for key in raw_batches(resources.data_root.store) if key.endswith(f"|{today}"))
@@ -223,78 +246,23 @@ def _resurvey_due(resources: Resources) -> Output:
 
 def _fetch(resources: Resources, chosen: tuple[str, ...], *, also: tuple[str, ...] = ()) -> Output:
     """Queue and survey the chosen batches, or all; survey those of `also` even if finished."""
-    queued = [_queue(resources, key) for key in _changed(resources, chosen)]
-    keys = dict.fromkeys([*_unfinished(resources, chosen), *also])
+    store, queue, now = resources.data_root.store, _queue(resources), resources.clock.now()
+    queued = [
+        queue_batch(PartitionInfo.parse(key), store=store, queue=queue, now=now)
+        for key in _changed(resources, chosen)
+    ]
+    unfinished = (
+        key
+        for key, states in queue.states().items()
+        if set(states) != {"done"} and (not chosen or key in chosen)
+    )
+    keys = dict.fromkeys([*unfinished, *also])
     surveyed = [_survey(resources, key) for key in keys]
-    build_stale_tables(resources.data_root.store)
+    build_stale_tables(store)
     document = {
         "queued": [asdict(report) for report in queued],
         "surveyed": [asdict(report) for report in surveyed],
     }
-    text = _fetch_text(queued, surveyed) or _nothing_to_do(resources)
-    failed = {path: why for report in queued for path, why in report.failed.items()}
-    return Output(document, text, _failure(failed))
-
-
-def _messages_of(
-    resources: Resources, names: tuple[str, ...], *, before: date
-) -> Iterable[DomainQueueMessage]:
-    """Yield the newest message about each domain, preferably from a day before `before`."""
-    queue = DomainQueue(resources.ledger.engine)
-    for domain in map(registrable_domain, names):
-        found = queue.messages_of(domain)
-        if not found:
-            cure = "add it with `news-platform domains import`"
-            raise InputError(f"domain {domain!r} is in no research file: {cure}", thing=domain)
-        yield next((one for one in found if one.partition_info.date < before), found[0])
-
-
-def _messages_in(resources: Resources, keys: tuple[str, ...]) -> Iterable[DomainQueueMessage]:
-    for key in (PartitionInfo.parse(key).key for key in keys):
-        found = DomainQueue(resources.ledger.engine).messages(key)
-        if not found:
-            cure = "list the batches with `domains status`"
-            raise InputError(f"no such batch {key!r} in the queue: {cure}", thing=key)
-        yield from found
-
-
-def _changed(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
-    """Yield the chosen batches, or all, whose research files changed since they were queued."""
-    store = resources.data_root.store
-    stale = stale_partitions(raw_batches(store), read_inputs(store, QUEUE_DATASET))
-    return (key for key in sorted(stale) if not chosen or key in chosen)
-
-
-def _unfinished(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
-    for key, states in DomainQueue(resources.ledger.engine).states().items():
-        if set(states) != {"done"} and (not chosen or key in chosen):
-            yield key
-
-
-def _queue(resources: Resources, key: str) -> QueueReport:
-    return queue_batch(
-        PartitionInfo.parse(key),
-        store=resources.data_root.store,
-        queue=DomainQueue(resources.ledger.engine),
-        now=resources.clock.now(),
-    )
-
-
-def _survey(resources: Resources, key: str) -> SurveyReport:
-    click.echo(f"surveying {key} ...", err=True)
-    return survey_over_web(
-        PartitionInfo.parse(key),
-        web=resources.web.fetch_options,
-        queue=DomainQueue(resources.ledger.engine),
-        store=resources.data_root.store,
-        clock=resources.clock.now,
-        seconds=time.time,
-        worker=uuid.uuid4().hex,
-        options=survey_options(resources.settings.domain_metadata, resources.web),
-    )
-
-
-def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
     lines = [
         f"queued {report.batch}: {report.new_domains} new domains"
         + (f", records in quarantine: {counted(report.dropped)}" if report.dropped else "")
@@ -304,13 +272,45 @@ def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
         f"surveyed {report.batch}: {counted(report.outcomes) or 'no domains'}"
         for report in surveyed
     ]
-    return "\n".join(lines)
+    nothing = "nothing to do: every domain has a final outcome"
+    if not queue.states():
+        nothing = "nothing to do: no research files; start with `news-platform domains import`"
+    failed = {path: why for report in queued for path, why in report.failed.items()}
+    return Output(document, "\n".join(lines) or nothing, first_failure(failed, "files"))
 
 
-def _nothing_to_do(resources: Resources) -> str:
-    if DomainQueue(resources.ledger.engine).states():
-        return "nothing to do: every domain has a final outcome"
-    return "nothing to do: no research files; start with `news-platform domains import`"
+def _messages_of(
+    resources: Resources, names: tuple[str, ...], *, before: date
+) -> Iterable[DomainQueueMessage]:
+    """Yield the newest message about each domain, preferably from a day before `before`."""
+    queue = _queue(resources)
+    for domain in map(registrable_domain, names):
+        found = queue.messages_of(domain)
+        if not found:
+            cure = "add it with `news-platform domains import`"
+            raise InputError(f"domain {domain!r} is in no research file: {cure}", thing=domain)
+        yield next((one for one in found if one.partition_info.date < before), found[0])
+
+
+def _changed(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
+    """Yield the chosen batches, or all, whose research files changed since they were queued."""
+    store = resources.data_root.store
+    stale = stale_partitions(raw_batches(store), read_inputs(store, QUEUE_DATASET))
+    return (key for key in sorted(stale) if not chosen or key in chosen)
+
+
+def _survey(resources: Resources, key: str) -> SurveyReport:
+    click.echo(f"surveying {key} ...", err=True)
+    return survey_over_web(
+        PartitionInfo.parse(key),
+        web=resources.web.fetch_options,
+        queue=_queue(resources),
+        store=resources.data_root.store,
+        clock=resources.clock.now,
+        seconds=time.time,
+        worker=uuid.uuid4().hex,
+        options=survey_options(resources.settings.domain_metadata, resources.web),
+    )
 
 
 def _failed_files(resources: Resources) -> dict[str, str]:
@@ -322,8 +322,126 @@ def _failed_files(resources: Resources) -> dict[str, str]:
     return failed
 
 
-def _failure(failed: dict[str, str]) -> InputError | None:
-    if not failed:
-        return None
-    path, reason = next(iter(failed.items()))
-    return InputError(f"{len(failed)} files failed: {reason}", thing=path)
+@command(domains)
+@click.argument("domain")
+def history(resources: Resources, domain: str) -> Output:
+    """Show every survey of a domain, and changes."""
+    name = registrable_domain(domain)
+    found = read_history(resources.data_root.store, name)
+    if not found.surveys:
+        cure = "see `news-platform domains status`, or add it with `domains import`"
+        raise InputError(f"domain {name!r} has no survey in a daily table: {cure}", thing=name)
+    return Output(asdict(found), "\n".join(_history_lines(found)))
+
+
+@command(domains)
+@click.argument("domain")
+@click.option("--bot", default="*", show_default=True, help="Crawler, as robots.txt names it.")
+@click.option("--purpose", "purposes", multiple=True, help=f"One of {', '.join(PURPOSES)}.")
+@click.option("--at", help="Day of the question, YYYY-MM-DD; default: now.")
+@click.option("--path", default="/", show_default=True, help="Path of the site.")
+def policy(
+    resources: Resources,
+    domain: str,
+    bot: str,
+    purposes: tuple[str, ...],
+    at: str | None,
+    path: str,
+) -> Output:
+    """Show whether a crawler may use a domain."""
+    found = [
+        usage_policy(domain, bot, purpose, root=resources.data_root.store, at=at, path=path)
+        for purpose in purposes or PURPOSES
+    ]
+    return Output([asdict(one) for one in found], "\n".join(_policy_lines(found)))
+
+
+@command(domains, access=None)
+@click.option("--compare", type=INPUT_FILE, help="A newer list.")
+def bots(_settings: Settings, compare: Path | None) -> Output:
+    """List the known AI crawlers.
+
+    With --compare, show the differences to a newer list: JSON with the names as keys, a robots.txt,
+    or text with one name per line.
+    """
+    if compare is None:
+        return Output([asdict(bot) for bot in AI_BOTS])
+    found = compare_bots(parse_bot_list(compare.read_bytes(), name=str(compare)))
+    return Output(found._asdict())
+
+
+@command(domains, access=RootAccess.WRITE)
+@click.option(
+    "--limit", type=count_type(1), default=50, show_default=True, help="Sitemaps to read."
+)
+@click.option("--add", is_flag=True, help="Add the pages to the articles to fetch.")
+def candidates(resources: Resources, limit: int, add: bool) -> Output:
+    """List the newest pages in surveyed news sitemaps.
+
+    Domains with a feed are left out. With --add the pages wait for `rss work` like those of feeds.
+    """
+    now, engine = resources.clock.now(), resources.ledger.engine
+    pipeline.ensure(engine, now=now)
+    sources = read_news_sources(
+        resources.data_root.store,
+        since=str(now.date() - timedelta(days=_SURVEYED_DAYS)),
+        skip=domains_with_feeds(engine),
+    )
+    options = replace(candidate_options(resources.settings.domain_metadata), max_sitemaps=limit)
+    found = fetch_candidates_over_web(
+        sources, web=resources.web.fetch_options, now=now, options=options
+    )
+    listed = (
+        (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
+        for one in found.candidates
+    )
+    added = add_sitemap_entries(engine, listed, now=now) if add else None
+    document = {
+        "sitemaps": len(sources),
+        "outcomes": found.outcomes,
+        "candidates": [
+            {**asdict(one), "published_at": one.published_at.isoformat()}
+            for one in found.candidates
+        ],
+        "new_articles": added.new if added else None,
+    }
+    return Output(document)
+
+
+@command(domains)
+@click.option("--per-day", type=count_type(1), help="New domains per day; default: the setting.")
+def estimate(resources: Resources, per_day: int | None) -> Output:
+    """Estimate the survey of the crawl's domains.
+
+    Nothing is requested. NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY=N starts the survey; try N here
+    first.
+    """
+    given, store = resources.settings.domain_metadata, resources.data_root.store
+    if not store.exists(CATALOG_PATH):
+        raise InputError("there is no domain_catalog yet: run `news-platform store build`")
+    found = estimate_catalog(
+        read_catalog(store),
+        store=store,
+        per_day=given.catalog_domains_per_day if per_day is None else per_day,
+        concurrency=given.survey_concurrency,
+    )
+    return Output(asdict(found))
+
+
+def _history_lines(found: DomainHistory) -> Iterable[str]:
+    for row in found.surveys:
+        verdicts = ", ".join(f"{one} {row[f'usage_{one}'] or 'unknown'}" for one in PURPOSES)
+        yield f"{row['date']}: {row['outcome']}; {verdicts}"
+        for change in found.changes:
+            if change["date"] == row["date"]:
+                what = change["label"] or change["bot"]
+                yield f"  {change['signal']} {what}: {change['before']} -> {change['after']}"
+
+
+def _policy_lines(found: Sequence[UsagePolicy]) -> Iterable[str]:
+    for one in found:
+        when = one.surveyed_at.date() if one.surveyed_at else "never"
+        yield f"{one.purpose}: {one.verdict} (surveyed: {when})"
+        for finding in one.statements:
+            statement = finding.statement
+            yield f"  {finding.effect}: {statement.raw} ({statement.source})"

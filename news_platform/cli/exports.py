@@ -5,17 +5,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO, get_args
+from typing import Any, Literal, TextIO, get_args
 
 import click
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.cli.command import Output, command
-from news_platform.cli.options import OutputFile, count_type
+from news_platform.cli.command import OUTPUT_FILE, Output, Parsed, command, count_type
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import scan_article_clusters
 from news_platform.resources import Resources
@@ -24,14 +22,15 @@ from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_par
 from news_platform.rss.exports.selection import Order, Selection, count_reposts
 from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.ledger.feed_rows import feed_urls
-from news_platform.rss.text_query import TextQuery, parse_query
+from news_platform.rss.text_query import parse_query
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.opml import OpmlFeed, opml_document
 
+FileFormat = TextFormat | Literal["parquet"]
 FORMATS = (*get_args(TextFormat), "parquet")
 # The format of a file by the end of its name, unless --format gives another.
-_SUFFIXES = {
+_SUFFIXES: Mapping[str, FileFormat] = {
     ".csv": "csv",
     ".jsonl": "jsonl",
     ".parquet": "parquet",
@@ -41,11 +40,18 @@ _SUFFIXES = {
 }
 
 
-def _access(daily: bool, **_given: object) -> RootAccess:
-    return RootAccess.WRITE if daily else RootAccess.READ
+def _since(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(
+            f"invalid date {text!r}: expected ISO 8601, such as 2025-11-01", thing=text
+        ) from error
+    # The ledger is in UTC, and so is a date without a time zone.
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-@command(access=_access)
+@command(access=lambda daily, **_: RootAccess.WRITE if daily else RootAccess.READ)
 @click.option(
     "--category", type=click.Choice(["politics", "sports", "other"]), help="Guessed category."
 )
@@ -56,8 +62,16 @@ def _access(daily: bool, **_given: object) -> RootAccess:
 @click.option("--type", "types", multiple=True, help="Article type, such as news; repeatable.")
 @click.option("--paywalled/--free", "is_paywalled", default=None, help="Behind a paywall, or not.")
 @click.option("--with-text/--without-text", "has_text", default=None, help="With a text, or not.")
-@click.option("--query", help='Words and "phrases" that the article contains; -word excludes.')
-@click.option("--since", help="Published, or else found, at or after this ISO 8601 date.")
+@click.option(
+    "--query",
+    type=Parsed("query", parse_query),
+    help='Words and "phrases" that the article contains; -word excludes.',
+)
+@click.option(
+    "--since",
+    type=Parsed("date", _since),
+    help="Published, or else found, at or after this ISO 8601 date.",
+)
 @click.option(
     "--order",
     type=click.Choice(get_args(Order)),
@@ -77,7 +91,7 @@ def _access(daily: bool, **_given: object) -> RootAccess:
 @click.option("--opml", is_flag=True, help="Export the polled feeds as OPML.")
 @click.option(
     "--output",
-    type=OutputFile(),
+    type=OUTPUT_FILE,
     help="File to write: .csv, .jsonl, .json (JSON Feed), .xml (RSS) or .parquet.",
 )
 def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
@@ -87,7 +101,6 @@ def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
         raise click.UsageError(
             "--output and --format are for articles: not with --daily, --opml or --delta"
         )
-    selection = _selection(choice)  # a wrong value is an error also where it is not used
     kind = _format(choice["kind"], choice["output"], as_json=as_json)
     engine, store = resources.ledger.engine, resources.data_root.store
     if choice["daily"]:
@@ -98,28 +111,25 @@ def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
         return Output([url for url, _ in feeds], text)
     if choice["delta"] is not None:
         return _delta(engine, choice["delta"], limit=choice["limit"])
+    selection = _selection(choice, reposts=_read_reposts(engine, store))
     channel = FeedChannel(
         choice["title"],
         home_page_url=choice["home_page"],
         language=selection.languages[0] if len(selection.languages) == 1 else "",
     )
-    selection = replace(selection, reposts=_read_reposts(engine, store))
     if choice["output"] is not None:
         return _export_file(engine, selection, kind, channel, output=choice["output"])
+    assert kind != "parquet"  # `_format` refuses it without a file
     with _standard_output() as file:
-        write_text(file, engine, selection, kind=_text_format(kind), channel=channel)
+        write_text(file, engine, selection, kind=kind, channel=channel)
     return None
 
 
-def _selection(choice: Mapping[str, Any]) -> Selection:
-    names = ("category", "languages", "feeds", "groups", "types", "is_paywalled", "has_text")
+def _selection(choice: Mapping[str, Any], *, reposts: Mapping[str, int]) -> Selection:
+    same = "category languages feeds groups types is_paywalled has_text query since order limit"
+    sources = tuple(source.lower() for source in choice["sources"])
     return Selection(
-        **{name: choice[name] for name in names},
-        sources=tuple(source.lower() for source in choice["sources"]),
-        query=_parse_query(choice["query"]),
-        since=_parse_since(choice["since"]),
-        order=choice["order"],
-        limit=choice["limit"],
+        **{name: choice[name] for name in same.split()}, sources=sources, reposts=reposts
     )
 
 
@@ -130,28 +140,7 @@ def _read_reposts(engine: sa.Engine, store: ObjectStore) -> dict[str, int]:
     return count_reposts(engine, dict(shared.iter_rows()))
 
 
-def _parse_query(text: str | None) -> TextQuery | None:
-    if text is None:
-        return None
-    try:
-        return parse_query(text)
-    except InputError as error:
-        raise click.BadParameter(str(error), param_hint="--query") from error
-
-
-def _parse_since(since: str | None) -> datetime | None:
-    if since is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(since)
-    except ValueError as error:
-        message = f"invalid date {since!r}: expected ISO 8601, such as 2025-11-01"
-        raise click.BadParameter(message, param_hint="--since") from error
-    # The ledger is in UTC, and so is a date without a time zone.
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _format(kind: str | None, output: Path | None, *, as_json: bool) -> str:
+def _format(kind: FileFormat | None, output: Path | None, *, as_json: bool) -> FileFormat:
     """Return the format that the options ask for; raise UsageError if there is none."""
     if output is None:
         if kind == "parquet":
@@ -168,8 +157,7 @@ def _format(kind: str | None, output: Path | None, *, as_json: bool) -> str:
 def _export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Output:
     report = export_days(engine, store, now=now)
     write_feed_days(engine, store, now=now)
-    text = f"{len(report.days)} days written, {report.rows} articles"
-    return Output({"days": report.days, "rows": report.rows}, text)
+    return Output({"days": report.days, "rows": report.rows})
 
 
 def _delta(engine: sa.Engine, cursor: int, *, limit: int | None) -> Output:
@@ -179,29 +167,20 @@ def _delta(engine: sa.Engine, cursor: int, *, limit: int | None) -> Output:
 
 
 def _export_file(
-    engine: sa.Engine, selection: Selection, kind: str, channel: FeedChannel, *, output: Path
+    engine: sa.Engine, selection: Selection, kind: FileFormat, channel: FeedChannel, *, output: Path
 ) -> Output:
     # Written beside its place, so that a reader never sees half an export.
     part = output.with_name(f".{output.name}.part")
     try:
-        count = _write_file(part, engine, selection, kind, channel)
+        if kind == "parquet":
+            count = write_parquet(part, engine, selection)
+        else:
+            with part.open("w", encoding="utf-8", newline="") as file:
+                count = write_text(file, engine, selection, kind=kind, channel=channel)
         part.replace(output)
     finally:
         part.unlink(missing_ok=True)
-    return Output({"articles": count, "output": str(output)}, f"{count} articles in {output}")
-
-
-def _write_file(
-    path: Path, engine: sa.Engine, selection: Selection, kind: str, channel: FeedChannel
-) -> int:
-    if kind == "parquet":
-        return write_parquet(path, engine, selection)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        return write_text(file, engine, selection, kind=_text_format(kind), channel=channel)
-
-
-def _text_format(kind: str) -> TextFormat:
-    return next(known for known in get_args(TextFormat) if known == kind)
+    return Output({"articles": count, "output": str(output)})
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,16 @@ import click
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from news_platform.cli.command import Output, command, json_value
-from news_platform.cli.options import Command, InputFile, OutputFile, count_type
+from news_platform.cli.command import (
+    INPUT_FILE,
+    OUTPUT_FILE,
+    Decorated,
+    Output,
+    command,
+    count_type,
+    json_value,
+    table,
+)
 from news_platform.errors import InputError
 from news_platform.resources import Resources, alarm_options, discovery_options
 from news_platform.rss import pipeline
@@ -63,9 +72,9 @@ def feeds() -> None:
     """Add, pause, explain, import and export feeds."""
 
 
-def _setting_options(command: Command) -> Command:
+def _setting_options(command: Decorated) -> Decorated:
     """Add the options for the settings of one feed."""
-    options: tuple[Callable[[Command], Command], ...] = (
+    options: tuple[Callable[[Decorated], Decorated], ...] = (
         click.option("--group", help="Folder of the feed, such as Europe/Spain."),
         click.option("--interval", "interval_seconds", type=count_type(), help="Seconds, 0: usual"),
         click.option("--limit", "max_items", type=count_type(), help="New articles per poll."),
@@ -112,14 +121,9 @@ def list_(resources: Resources, status: str, group: str, text: str) -> Output:
     """List feeds with status, health and rhythm."""
     rows = list_feeds(resources.ledger.engine, FeedFilter(status, group, text))
     now = resources.clock.now()
-    lines = [f"{'status':<12}{'health':>6}  {'group':<20} feed", *(_line(row) for row in rows)]
-    lines.append(f"{len(rows)} feeds")
-    return Output([_document(row, now=now) for row in rows], "\n".join(lines))
-
-
-def _line(row: sa.Row[Any]) -> str:
-    marks = " (may miss items)" if row.may_miss_items else ""
-    return f"{row.status:<12}{row.health_score:>6}  {row.feed_group:<20} {row.feed_url}{marks}"
+    columns = ("status", "health_score", "feed_group", "feed_url", "may_miss_items")
+    text = table(columns, ([getattr(row, name) for name in columns] for row in rows))
+    return Output([_document(row, now=now) for row in rows], f"{text}\n{len(rows)} feeds")
 
 
 def _document(row: sa.Row[Any], *, now: datetime) -> dict[str, Any]:
@@ -139,9 +143,7 @@ def show(resources: Resources, feed: str) -> Output:
     engine = resources.ledger.engine
     row = find_feed(engine, feed)
     history = _history(read_history(engine, row.feed_url_canon))
-    document = {**_document(row, now=resources.clock.now()), **history}
-    lines = [f"{name:<20} {value}" for name, value in document.items() if value not in ("", None)]
-    return Output(document, "\n".join(lines))
+    return Output({**_document(row, now=resources.clock.now()), **history})
 
 
 def _history(history: FeedHistory) -> dict[str, Any]:
@@ -191,7 +193,7 @@ def add(resources: Resources, urls: tuple[str, ...], force: bool, **choice: Any)
 
 
 @command(feeds, "import", access=RootAccess.CREATE)
-@click.argument("file", type=InputFile())
+@click.argument("file", type=INPUT_FILE)
 @click.option("--group", default="", help="Folder for feeds that have none in the file.")
 @_force_option
 def import_(resources: Resources, file: Path, group: str, force: bool) -> Output:
@@ -287,14 +289,10 @@ def _report_text(report: DiscoveryReport, more: Sequence[str] = ()) -> str:
     return "\n".join([*lines, *more, counts])
 
 
-def _discovery_access(feeds: tuple[str, ...], opml: Path | None) -> RootAccess:
-    # Without a named feed, the candidates come from a root that exists.
-    return RootAccess.CREATE if feeds or opml else RootAccess.WRITE
-
-
-@command(access=_discovery_access)
+# Without a named feed, the candidates come from a root that exists.
+@command(access=lambda feeds, opml: RootAccess.CREATE if feeds or opml else RootAccess.WRITE)
 @click.option("--feed", "feeds", multiple=True, help="URL of a feed or of a site; repeatable.")
-@click.option("--opml", type=InputFile(), help="OPML file that lists feeds.")
+@click.option("--opml", type=INPUT_FILE, help="OPML file that lists feeds.")
 def discovery(resources: Resources, feeds: tuple[str, ...], opml: Path | None) -> Output:
     """Register fresh feeds in a wanted language.
 
@@ -374,41 +372,44 @@ def _stored_document(resources: Resources, row: sa.Row[Any]) -> dict[str, Any]:
     return _document(changed, now=resources.clock.now())
 
 
+def _change(
+    resources: Resources, feed: str, done: str, change: Callable[[sa.Engine, sa.Row[Any]], object]
+) -> Output:
+    row = find_feed(resources.ledger.engine, feed)
+    change(resources.ledger.engine, row)
+    return Output(_stored_document(resources, row), f"{done}: {row.feed_url}")
+
+
 @command(feeds, access=RootAccess.WRITE)
 @_FEED
 def pause(resources: Resources, feed: str) -> Output:
     """Stop polling a feed until it is resumed."""
-    row = find_feed(resources.ledger.engine, feed)
-    pause_feed(resources.ledger.engine, row)
-    return Output(_stored_document(resources, row), f"paused: {row.feed_url}")
+    return _change(resources, feed, "paused", pause_feed)
 
 
 @command(feeds, access=RootAccess.WRITE)
 @_FEED
 def resume(resources: Resources, feed: str) -> Output:
     """Poll a paused, retired, dead or gone feed."""
-    row = find_feed(resources.ledger.engine, feed)
-    resume_feed(resources.ledger.engine, row)
-    return Output(_stored_document(resources, row), f"resumed: {row.feed_url}")
+    return _change(resources, feed, "resumed", resume_feed)
 
 
 @command(feeds, access=RootAccess.WRITE)
 @_FEED
 def remove(resources: Resources, feed: str) -> Output:
-    """Retire a feed; keep its articles and history."""
-    row = find_feed(resources.ledger.engine, feed)
-    is_listed = remove_feed(resources.ledger.engine, row, now=resources.clock.now())
-    text = f"removed: {row.feed_url}"
-    if is_listed:
-        text += "\nthe root's feeds.opml still lists it; it stays removed until you resume it"
-    return Output(_stored_document(resources, row), text)
+    """Retire a feed; keep its articles and history.
+
+    A feed that the root's feeds.opml lists stays removed until it is resumed.
+    """
+    now = resources.clock.now()
+    return _change(resources, feed, "removed", partial(remove_feed, now=now))
 
 
 @command(feeds)
 @click.option("--format", "kind", type=click.Choice(["opml", "csv"]), help="Default: opml.")
 @click.option("--status", default="", help="Only feeds with this status; default: polled ones.")
 @click.option("--group", default="", help="This group and the groups below it.")
-@click.option("--output", type=OutputFile(), help="Write an .opml or .csv file.")
+@click.option("--output", type=OUTPUT_FILE, help="Write an .opml or .csv file.")
 def export(
     resources: Resources, kind: str | None, status: str, group: str, output: Path | None
 ) -> Output:
@@ -425,5 +426,4 @@ def export(
         now = resources.clock.now()
         return Output([_document(row, now=now) for row in rows], text.rstrip())
     output.write_text(text, encoding="utf-8")
-    document = {"feeds": len(rows), "output": str(output)}
-    return Output(document, f"{len(rows)} feeds in {output}")
+    return Output({"feeds": len(rows), "output": str(output)})

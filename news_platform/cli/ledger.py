@@ -8,17 +8,11 @@ from pathlib import Path
 import click
 import sqlalchemy as sa
 
-from news_platform.cli.options import (
-    InputFile,
-    OutputFile,
-    emit,
-    json_option,
-    resources_for,
-    root_option,
-)
+from news_platform.cli.command import INPUT_FILE, OUTPUT_FILE, Output, command, resources_for
 from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.resources import Resources
 from news_platform.rss.ledger.status import require_articles
+from news_platform.settings import Settings
 from news_platform.storage.commit.root import RootAccess, read_world
 from news_platform.storage.sql.engine import checked_url, ledger_url, open_engine, shown_url
 from news_platform.storage.sql.ledger_backup import (
@@ -41,34 +35,29 @@ def ledger() -> None:
     """
 
 
-@ledger.command()
-@click.argument("file", type=OutputFile())
-@root_option
-@json_option
-def backup(file: Path, root: str, as_json: bool) -> None:
+@command(ledger)
+@click.argument("file", type=OUTPUT_FILE)
+def backup(resources: Resources, file: Path) -> Output:
     """Write all rows of one moment to FILE, and verify it.
 
     Others may write to the ledger meanwhile. FILE is a zip with the ledger as one SQLite file.
     """
     if file.exists():
         raise InputError(f"{str(file)!r} exists already: choose another name", thing=str(file))
-    resources = resources_for(root)
     with _engine(_url(resources)) as engine:
         made_at = resources.clock.now().isoformat(timespec="seconds")
         manifest = backup_ledger(engine, file, world=_world(resources), made_at=made_at)
-    _show_backup("wrote", file, manifest, as_json=as_json)
+    return _backup_output("wrote", file, manifest)
 
 
-@ledger.command()
-@click.argument("file", type=InputFile())
-@root_option
-@json_option
-def restore(file: Path, root: str, as_json: bool) -> None:
+@command(ledger, access=RootAccess.CREATE)
+@click.argument("file", type=INPUT_FILE)
+def restore(resources: Resources, file: Path) -> Output:
     """Fill the empty ledger of a root from FILE, and verify it.
 
     The ledger may be of the other kind: a backup of SQLite fills PostgreSQL, too.
     """
-    world, resources = read_manifest(file).world, resources_for(root, RootAccess.CREATE)
+    world = read_manifest(file).world
     if world != _world(resources):
         raise ConfigError(
             f"the backup is of the {world} world, the root of the {_world(resources)} one: "
@@ -77,14 +66,12 @@ def restore(file: Path, root: str, as_json: bool) -> None:
         )
     with _engine(url := _url(resources)) as engine:
         rows = restore_ledger(engine, file)
-    _show_rows("restored", url, rows, as_json=as_json)
+    return _rows_output("restored", url, rows)
 
 
-@ledger.command()
-@click.argument("file", type=InputFile(), required=False)
-@root_option
-@json_option
-def check(file: Path | None, root: str, as_json: bool) -> None:
+@command(ledger, access=None)
+@click.argument("file", type=INPUT_FILE, required=False)
+def check(settings: Settings, file: Path | None) -> Output:
     """Read the whole ledger, or the backup FILE, and say what is wrong with it.
 
     Nothing is written. The exit code is 1 if something is wrong.
@@ -93,27 +80,24 @@ def check(file: Path | None, root: str, as_json: bool) -> None:
         with unpacked(file) as ledger_file:
             found = check_ledger(str(sa.URL.create("sqlite", database=str(ledger_file))))
         if not found.problems:
-            _show_backup("whole:", file, read_manifest(file), as_json=as_json)
-            return
+            return _backup_output("whole:", file, read_manifest(file))
     else:
-        found = _checked(resources_for(root))
-    document = {"is_damaged": bool(found.problems), **asdict(found)}
-    emit(document, as_json=as_json, text="\n".join(_check_lines(found)))
+        found = _checked(resources_for(settings.root))
+    failure = None
     if found.problems:
-        raise StorageError(f"ledger {found.ledger!r} is damaged: {found.problems[0]}")
+        failure = StorageError(f"ledger {found.ledger!r} is damaged: {found.problems[0]}")
+    document = {"is_damaged": bool(found.problems), **asdict(found)}
+    return Output(document, "\n".join(_check_lines(found)), failure)
 
 
-@ledger.command()
+@command(ledger, access=RootAccess.WRITE)
 @click.option("--to", "target", help="URL of an empty ledger, such as postgresql+psycopg2://...")
-@root_option
-@json_option
-def move(target: str | None, root: str, as_json: bool) -> None:
+def move(resources: Resources, target: str | None) -> Output:
     """Copy the ledger into another, empty database, and verify it.
 
     Give the address by NEWS_PLATFORM_LEDGER_TARGET_URL if it has a password: every user of the
     machine sees a command line. The old ledger stays as it is.
     """
-    resources = resources_for(root, RootAccess.WRITE)
     url = target or resources.settings.ledger_target_url
     if not url:
         raise ConfigError("no target: give --to, or set NEWS_PLATFORM_LEDGER_TARGET_URL")
@@ -121,9 +105,8 @@ def move(target: str | None, root: str, as_json: bool) -> None:
         if source.url == filled.url:
             raise ConfigError("the target is the ledger of the root itself: give another address")
         rows = move_ledger(source, filled)
-    _show_rows("moved to", url, rows, as_json=as_json)
-    if not as_json:
-        click.echo("now set NEWS_PLATFORM_LEDGER_URL to it for every process", err=True)
+    click.echo("now set NEWS_PLATFORM_LEDGER_URL to it for every process", err=True)
+    return _rows_output("moved to", url, rows)
 
 
 def _checked(resources: Resources) -> LedgerCheck:
@@ -155,20 +138,20 @@ def _engine(url: str) -> Iterator[sa.Engine]:
         engine.dispose()
 
 
-def _show_backup(done: str, file: Path, manifest: LedgerManifest, *, as_json: bool) -> None:
+def _backup_output(done: str, file: Path, manifest: LedgerManifest) -> Output:
     size = file.stat().st_size
     text = (
         f"{done} {file}: {manifest.rows} rows of {len(manifest.tables)} tables, {size} bytes, "
         f"as of {manifest.made_at}"
     )
     document = {"file": str(file), "bytes": size, "rows": manifest.rows, **asdict(manifest)}
-    emit(document, as_json=as_json, text=text)
+    return Output(document, text)
 
 
-def _show_rows(done: str, url: str, rows: Mapping[str, int], *, as_json: bool) -> None:
+def _rows_output(done: str, url: str, rows: Mapping[str, int]) -> Output:
     shown = shown_url(checked_url(url))
     text = f"{done} {shown}: {sum(rows.values())} rows of {len(rows)} tables, all read back"
-    emit({"ledger": shown, "rows": sum(rows.values()), "tables": rows}, as_json=as_json, text=text)
+    return Output({"ledger": shown, "rows": sum(rows.values()), "tables": rows}, text)
 
 
 def _check_lines(found: LedgerCheck) -> Iterator[str]:

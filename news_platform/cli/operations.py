@@ -46,7 +46,7 @@ def retry(resources: Resources, asset: str, partition: str | None) -> Output:
     This ends a stop, a pause after a failure, and the wait for a day to settle. Without PARTITION
     all stale partitions of ASSET are requested. Its sensor starts them at its next tick.
     """
-    from news_platform.defs.retry_requests import request_retry
+    from news_platform.defs.sensors import request_retry
     from news_platform.defs.status import iter_statuses, open_instance
 
     rule = _followed(asset)

@@ -1,28 +1,23 @@
 """`news-platform sql`, `search` and `explain`: read the data under a root."""
 
-import csv
-import io
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import date
 from typing import Any
 
 import click
 import polars as pl
 
 from news_platform.api import SearchPage, open_root
-from news_platform.cli.command import Output, command, json_value
-from news_platform.cli.options import count_type
+from news_platform.cli.command import DAY, Output, command, count_type, json_value
 from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.errors import InputError
 from news_platform.resources import Resources
-from news_platform.search.engine import FACETS, SearchAnswer, SearchOptions
-from news_platform.search.index import Hit
+from news_platform.search.engine import FACETS, SearchOptions
 from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.units import stale_units
-from news_platform.text.readable import as_day
 
 _BAR_WIDTH = 40
 _SHOWN_VALUES = 10
@@ -83,26 +78,10 @@ def _evidence_lines(one: Evidence) -> list[str]:
     return [head, *([f"  {_NO_TIME}  {'':<10}  {one.source}"] if one.source else [])]
 
 
-def _as_day(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
-    """Return a day as written in the indexes; '' if none is given."""
-    return as_day(value).isoformat() if value else ""
-
-
-def _search_access(build: bool, **_given: object) -> RootAccess:
-    return RootAccess.WRITE if build else RootAccess.READ
-
-
-@command(access=_search_access)
+@command(access=lambda build, **_: RootAccess.WRITE if build else RootAccess.READ)
 @click.argument("query", required=False)
-@click.option(
-    "--from",
-    "first_day",
-    callback=_as_day,
-    help="First day, as 2025-11-01; default: 30 days before the last.",
-)
-@click.option(
-    "--to", "last_day", callback=_as_day, help="Last day, as 2025-11-30; default: the newest."
-)
+@click.option("--from", "first", type=DAY, help="First day; default: 30 days before the last.")
+@click.option("--to", "last", type=DAY, help="Last day; default: the newest.")
 @click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
 @click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
 @click.option("--sort", type=click.Choice(["score", "date"]), default="score", show_default=True)
@@ -127,6 +106,8 @@ def search(
     shape: str,
     build: bool,
     only_count: bool,
+    first: date | None,
+    last: date | None,
     as_json: bool,
     **chosen: Any,
 ) -> Output | None:
@@ -144,17 +125,27 @@ def search(
         return None
     facets = FACETS if chosen.pop("facets") else (("day",) if only_count else ())
     newest_first = chosen.pop("sort") == "date"
-    options = SearchOptions(**chosen, facets=facets, newest_first=newest_first)
+    options = SearchOptions(
+        **chosen,
+        first_day=str(first or ""),
+        last_day=str(last or ""),
+        facets=facets,
+        newest_first=newest_first,
+    )
     is_table = shape != "text" and not as_json and not only_count
     page = open_root(resources.settings.root).search(
         query, options, snippets=not (is_table or only_count)
     )
     if only_count:
-        return Output(_counts(page.answer), _plot(page.answer))
+        days = dict(sorted(page.answer.facets["day"].items()))
+        return Output({"count": page.answer.count, "days": days}, _plot(page.answer.count, days))
     if not is_table:
         return Output(_search_document(page), _search_text(page, options))
-    lines = _csv(page.answer.hits) if shape == "csv" else _jsonl(page.answer.hits)
-    click.echo(lines, nl=False)
+    rows = [
+        {name: json_value(getattr(hit, name)) for name in _HIT_COLUMNS} for hit in page.answer.hits
+    ]
+    hits = pl.DataFrame(rows, schema=_HIT_COLUMNS, infer_schema_length=None)
+    click.echo(hits.write_csv() if shape == "csv" else hits.write_ndjson(), nl=False)
     return None
 
 
@@ -181,15 +172,10 @@ def _search_document(page: SearchPage) -> dict[str, object]:
     }
 
 
-def _counts(answer: SearchAnswer) -> dict[str, object]:
-    return {"count": answer.count, "days": dict(sorted(answer.facets["day"].items()))}
-
-
-def _plot(answer: SearchAnswer) -> str:
-    days = dict(sorted(answer.facets["day"].items()))
+def _plot(count: int, days: Mapping[str, int]) -> str:
     most = max(days.values(), default=1)
     bars = [f"{day}  {n:>7}  {'█' * max(1, n * _BAR_WIDTH // most)}" for day, n in days.items()]
-    return "\n".join((*bars, f"{answer.count} articles"))
+    return "\n".join((*bars, f"{count} articles"))
 
 
 def _search_text(page: SearchPage, options: SearchOptions) -> str:
@@ -211,19 +197,3 @@ def _hit_text(number: int, found: FoundArticle) -> str:
 def _facet_text(name: str, values: Mapping[str, int]) -> str:
     rows = [f"   {count:>7}  {value}" for value, count in list(values.items())[:_SHOWN_VALUES]]
     return "\n".join((f"by {name}:", *rows))
-
-
-def _hit_rows(hits: Iterable[Hit]) -> list[dict[str, object]]:
-    return [{name: json_value(getattr(hit, name)) for name in _HIT_COLUMNS} for hit in hits]
-
-
-def _csv(hits: Iterable[Hit]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, _HIT_COLUMNS)
-    writer.writeheader()
-    writer.writerows(_hit_rows(hits))
-    return out.getvalue()
-
-
-def _jsonl(hits: Iterable[Hit]) -> str:
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in _hit_rows(hits))

@@ -8,10 +8,7 @@ from typing import Any
 
 import click
 
-from news_platform.cli.command import Output, command
-from news_platform.cli.options import (
-    InputFile,
-)
+from news_platform.cli.command import INPUT_FILE, Output, command, first_failure, redo_option
 from news_platform.datasets.source_records import SOURCE_RECORDS, institution_folder
 from news_platform.errors import InputError
 from news_platform.resources import Resources, records_options, segment_options
@@ -19,7 +16,6 @@ from news_platform.settings import Settings
 from news_platform.source_records.blocks import BlockDecision
 from news_platform.source_records.options import HEADINGS, TABLES, SegmentOptions
 from news_platform.source_records.pipeline import (
-    RecordsReport,
     build_institution,
     declare_options,
     outdated_institutions,
@@ -27,8 +23,7 @@ from news_platform.source_records.pipeline import (
     record_json,
     wanted_institutions,
 )
-from news_platform.source_records.segment import SegmentedPage
-from news_platform.source_records.snapshot import Snapshot, segment_snapshot
+from news_platform.source_records.segment import SegmentedPage, Snapshot, segment_snapshot
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.units import built_inputs
@@ -42,7 +37,7 @@ def records() -> None:
 
 
 @command(records, access=None)
-@click.argument("snapshots", nargs=-1, required=True, type=InputFile())
+@click.argument("snapshots", nargs=-1, required=True, type=INPUT_FILE)
 @click.option("--institution", required=True, help="Id of the institution that owns the pages.")
 @click.option("--lang", help="Language of the blocks to keep; default: the rule file's, else en.")
 @click.option("--url", help="URL of the page, if the file does not contain it.")
@@ -71,18 +66,13 @@ def segment(
     done = [segment_snapshot(_snapshot(path, institution, url), options) for path in snapshots]
     show = _explain_lines if explain else _record_lines
     failed = {page.page.snapshot or "": page.error for page in done if page.error}
-    return Output([_document(page) for page in done], "\n".join(show(done)), _failure(failed))
+    failure = first_failure(failed, "pages")
+    return Output([_document(page) for page in done], "\n".join(show(done)), failure)
 
 
 @command(records, access=RootAccess.WRITE)
 @click.option("--institution", "chosen", multiple=True, help="Only this one, even if up to date.")
-@click.option(
-    "--redo",
-    type=click.Choice(("missing", "outdated", "all")),
-    default="outdated",
-    show_default=True,
-    help="Build what is missing or changed; also what is outdated; or everything.",
-)
+@redo_option("Build what is missing or changed; also what is outdated; or everything.")
 def build(resources: Resources, chosen: tuple[str, ...], redo: str) -> Output:
     """Build the records that are out of date.
 
@@ -102,8 +92,12 @@ def build(resources: Resources, chosen: tuple[str, ...], redo: str) -> Output:
     more = {"missing": set(), "outdated": outdated, "all": wanted.keys()}[redo]
     built = chosen or sorted(stale | more)
     reports = [build_institution(key, store=store, options=options) for key in built]
-    text = "\n".join(map(_line, reports)) or "up to date"
-    return Output([asdict(report) for report in reports], text)
+    lines = (
+        f"{one.institution}: {one.pages_seen} pages, {one.pages_failed} failed, "
+        f"{one.blocks_kept} of {one.blocks_total} blocks kept"
+        for one in reports
+    )
+    return Output([asdict(one) for one in reports], "\n".join(lines) or "up to date")
 
 
 def _snapshot(file: Path, institution: str, url: str | None) -> Snapshot:
@@ -144,17 +138,3 @@ def _document(page: SegmentedPage) -> dict[str, object]:
             for decision in page.decisions
         ],
     }
-
-
-def _line(report: RecordsReport) -> str:
-    return (
-        f"{report.institution}: {report.pages_seen} pages, {report.pages_failed} failed, "
-        f"{report.blocks_kept} of {report.blocks_total} blocks kept"
-    )
-
-
-def _failure(failed: dict[str, str]) -> InputError | None:
-    if not failed:
-        return None
-    path, error = next(iter(failed.items()))
-    return InputError(f"{len(failed)} pages failed, first {path!r}: {error}", thing=path)

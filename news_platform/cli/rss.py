@@ -4,17 +4,15 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from news_platform.articles.article import EXTRACTOR_VERSION
-from news_platform.cli.command import Output, command, counted
+from news_platform.cli.command import Output, command, count_type
 from news_platform.cli.exports import export
 from news_platform.cli.feeds import discover, discovery
-from news_platform.cli.options import count_type
 from news_platform.errors import InputError
 from news_platform.resources import (
     Resources,
@@ -148,13 +146,7 @@ def poll(resources: Resources, due: bool) -> Output:
             only_due=due,
             secrets=feed_secrets(os.environ),
         )
-    text = (
-        f"{report.feeds} feeds: {report.new_articles} new articles, "
-        f"{report.known_articles} known, {report.updated_articles} updated, "
-        f"{report.skipped_articles} skipped by the limit\n"
-        f"{_counts(report.outcomes)}"
-    )
-    return Output(asdict(report), text)
+    return Output(asdict(report))
 
 
 @command(rss, access=RootAccess.WRITE)
@@ -180,8 +172,7 @@ def work(resources: Resources, worker_id: str, max_articles: int | None) -> Outp
             clock=resources.clock.now,
             secrets=feed_secrets(os.environ),
         )
-    text = f"{report.claimed} articles: {_counts(report.outcomes)}"
-    return Output({**asdict(report), "stored": report.stored}, text)
+    return Output({**asdict(report), "stored": report.stored})
 
 
 @command(rss, access=RootAccess.WRITE)
@@ -204,7 +195,7 @@ def reextract(
             workers=work_options(resources.settings.rss).extractors,
             now=resources.clock.now(),
         )
-    return Output(asdict(report), f"{report.articles} articles: {_counts(report.outcomes)}")
+    return Output(asdict(report))
 
 
 def _places(resources: Resources) -> WorkPlaces:
@@ -222,15 +213,7 @@ def status(resources: Resources) -> Output:
     """Show counts of feeds and articles."""
     found = asdict(ledger_status(resources.ledger.engine, now=resources.clock.now()))
     found["articles_outdated"] = outdated_articles(resources.ledger.engine)
-    lines = [
-        f"{name:<18} {_counts(value) if isinstance(value, Mapping) else value or '-'}"
-        for name, value in found.items()
-    ]
-    return Output(found, "\n".join(lines))
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return counted(counts) or "nothing"
+    return Output(found)
 
 
 def _queries(resources: Resources) -> tuple[SavedQuery, ...]:
@@ -251,8 +234,7 @@ def list_queries(resources: Resources) -> Output:
         }
         for query in _queries(resources)
     ]
-    lines = [f"{row['name']:<24} {row['matches']} matches, {row['waiting']} wait" for row in rows]
-    return Output(rows, "\n".join(lines) or "there are no saved queries")
+    return Output(rows, None if rows else "there are no saved queries")
 
 
 @command(alerts, "try")
@@ -268,8 +250,7 @@ def try_query(resources: Resources, name: str, latest: int) -> Output:
         for row in iter_articles(resources.ledger.engine, Selection(limit=latest))
         if is_match(named[0], row)
     ]
-    text = "\n".join(f"{row['title']} {row['url']}" for row in rows)
-    return Output(rows, text or "no match")
+    return Output(rows, None if rows else "no match")
 
 
 @command(alerts, "run", access=RootAccess.WRITE)
@@ -282,8 +263,4 @@ def run_queries(resources: Resources) -> Output:
         variables=webhook_variables(os.environ),
         clock=resources.clock.now,
     )
-    text = (
-        f"{report.queries} queries: {sum(report.found.matches.values())} new matches, "
-        f"{report.delivery.delivered} delivered, {report.delivery.failed} failed"
-    )
-    return Output(asdict(report), text)
+    return Output(asdict(report))

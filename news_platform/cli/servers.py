@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from news_platform.cli.command import command
-from news_platform.cli.options import count_type, port_option, refuse_taken_port
+from news_platform.cli.command import command, count_type, port_option, refuse_taken_port
 from news_platform.errors import ConfigError
 from news_platform.resources import Resources, open_resources
 from news_platform.setting_sections.platform import ROOT_VARIABLE
@@ -89,7 +88,7 @@ def serve(resources: Resources, host: str, port: int, shutdown_pipe: int | None)
 
     An address other than 127.0.0.1 needs NEWS_PLATFORM_SERVER_TOKEN.
     """
-    from news_platform.server.options import server_options
+    from news_platform.server.guards import server_options
 
     options = server_options(resources.settings, host=host, port=port)
     refuse_taken_port(host, port, cure="choose another with --port")
@@ -111,9 +110,8 @@ def mcp(resources: Resources) -> None:
     """
     from news_platform.server.app import run_app
     from news_platform.server.app_state import AppState
-    from news_platform.server.guards import guarded
+    from news_platform.server.guards import ServerOptions, guarded, parse_address, server_options
     from news_platform.server.mcp import create_mcp
-    from news_platform.server.options import ServerOptions, parse_address, server_options
 
     address = resources.settings.server.mcp_address
     if address is None:

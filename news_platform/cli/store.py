@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
-from news_platform.cli.command import Output, command
-from news_platform.cli.options import count_type
+from news_platform.cli.command import DAY, Output, command, count_type
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG
 from news_platform.domain_store.building.builder import require_allowed, staging_removal
@@ -67,16 +66,12 @@ _allow_removal_option = click.option(
 _bucket_option = click.option("--bucket", "only", type=count_type(), help="Only this bucket.")
 
 
-def _open(resources: Resources, *, allow_removal: bool = False) -> Opened:
+def _open(resources: Resources, *, must_exist: bool = False, allow_removal: bool = False) -> Opened:
     root = resources.data_root.store
+    if must_exist:
+        read_bucket_count(root)  # raises NotFound instead of beginning a store
     options = build_options(resources.settings.domain_store, root)
     return Opened(root, replace(options, allow_removal=allow_removal), resources.clock.now())
-
-
-def _open_built(resources: Resources, *, allow_removal: bool = False) -> Opened:
-    """Open an existing store; raise NotFound instead of creating one."""
-    read_bucket_count(resources.data_root.store)
-    return _open(resources, allow_removal=allow_removal)
 
 
 def _numbers(only: int | None, buckets: int) -> Sequence[int]:
@@ -87,11 +82,7 @@ def _numbers(only: int | None, buckets: int) -> Sequence[int]:
     return [only]
 
 
-def _build_access(batch: str | None, **_given: object) -> RootAccess:
-    return RootAccess.CREATE if batch else RootAccess.WRITE
-
-
-@command(store, access=_build_access)
+@command(store, access=lambda batch, **_: RootAccess.CREATE if batch else RootAccess.WRITE)
 @click.option("--batch", help="Name of a crawl, such as CC-MAIN-2013-20.")
 @click.option("--rows", help="Pattern of Parquet files with the columns of raw_news, for --batch.")
 @_allow_removal_option
@@ -113,12 +104,7 @@ def build(resources: Resources, batch: str | None, rows: str | None, allow_remov
         written = _build_ranges(opened, progress)
     inputs = wanted_inputs(opened.store, DOMAIN_CATALOG).get(WHOLE, "")
     catalog = write_catalog(opened.store, inputs=inputs)
-    document = {"staged": staged, "bytes_written": written, **asdict(catalog)}
-    text = (
-        f"staged {len(staged)} batches, wrote {written} bytes; "
-        f"the store holds {catalog.records} records of {catalog.domains} domains"
-    )
-    return Output(document, text)
+    return Output({"staged": staged, "bytes_written": written, **asdict(catalog)})
 
 
 def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
@@ -144,15 +130,13 @@ def _build_ranges(opened: Opened, progress: Progress) -> int:
 @command(store)
 @click.argument("domain")
 @click.option("--limit", type=count_type(0), help="Maximum number of records.")
-@click.option(
-    "--since", type=click.DateTime(["%Y-%m-%d"]), help="Only records captured on this day or later."
-)
+@click.option("--since", type=DAY, help="Only records captured on this day or later.")
 def get(
-    resources: Resources, domain: str, limit: int | None, since: datetime | None, as_json: bool
+    resources: Resources, domain: str, limit: int | None, since: date | None, as_json: bool
 ) -> None:
     """Print the records of a domain as JSON lines."""
     reader = DomainStore(resources.data_root.store)
-    lines = reader.lines(domain, limit=limit, since=since.date() if since else None)
+    lines = reader.lines(domain, limit=limit, since=since)
     count = reader.count(domain)
     if as_json:
         _print_document(domain, count, lines)
@@ -204,11 +188,10 @@ def verify(resources: Resources, only: int | None) -> Output:
     problems = [problem for report in reports for problem in report.problems]
     records = sum(report.records for report in reports)
     document = {"buckets": len(reports), "records": records, "problems": problems}
-    text = "\n".join([*problems, f"verified {records} records in {len(reports)} buckets"])
     failure = None
     if problems:
         failure = NewsPlatformError(f"found {len(problems)} problems, first: {problems[0]}")
-    return Output(document, text, failure)
+    return Output(document, failure=failure)
 
 
 @command(store, access=RootAccess.WRITE)
@@ -216,21 +199,18 @@ def verify(resources: Resources, only: int | None) -> Output:
 @_allow_removal_option
 def repair(resources: Resources, only: int | None, allow_removal: bool) -> Output:
     """Rebuild missing files from the staged batches."""
-    opened = _open_built(resources, allow_removal=allow_removal)
+    opened = _open(resources, must_exist=True, allow_removal=allow_removal)
     numbers = _numbers(only, opened.options.buckets)
     report = repair_buckets(numbers, store=opened.store, options=opened.options, now=opened.now)
     batches, written = report.total("batches_added"), report.total("bytes_written")
-    lost = report.not_rebuilt
-    is_whole = not batches and not lost
-    text = "no file is missing" if is_whole else f"rebuilt {batches} batches, wrote {written} bytes"
-    failure = None
+    lost, failure = report.not_rebuilt, None
     if lost:
         failure = NewsPlatformError(
             f"cannot rebuild {shown_batches(list(lost))}: files of the store are damaged and their "
             f"staged files are expired; {STAGE_AGAIN}"
         )
     document = {"batches": batches, "bytes_written": written, "not_rebuilt": lost}
-    return Output(document, text, failure)
+    return Output(document, failure=failure)
 
 
 @command(store, access=RootAccess.WRITE)
@@ -239,7 +219,7 @@ def compact(resources: Resources) -> Output:
 
     Files that are replaced and past the grace period are deleted.
     """
-    opened = _open_built(resources)
+    opened = _open(resources, must_exist=True)
     written = files = 0
     with Progress(console=Console(stderr=True), transient=True) as progress:
         for bucket in progress.track(range(opened.options.buckets), description="compacting"):
@@ -247,7 +227,5 @@ def compact(resources: Resources) -> Output:
                 [bucket], store=opened.store, options=opened.options, now=opened.now
             )
             written += report.total("bytes_written")
-            deleted = gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
-            files += deleted.files
-    text = f"wrote {written} bytes, deleted {files} unneeded files"
-    return Output({"bytes_written": written, "files_deleted": files}, text)
+            files += gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
+    return Output({"bytes_written": written, "files_deleted": files})

@@ -8,7 +8,7 @@ from news_platform.corpus.crawl_pages import CorpusOptions
 from news_platform.corpus.export.filtering import ExportSelection, Stated, StatedUsage, UsageRule
 from news_platform.corpus.export.pipeline import ExportOptions, load_tokenizer
 from news_platform.domain_metadata.signals.statements import PURPOSES
-from news_platform.domain_metadata.usage_history import UsageHistory
+from news_platform.domain_metadata.usage import UsageHistory
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.resources import options_of
 from news_platform.setting_sections.features import CorpusSettings

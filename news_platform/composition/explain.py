@@ -31,7 +31,7 @@ from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import explain_clusters
 from news_platform.resources import Resources, alarm_options
 from news_platform.rss import explain as ledger
-from news_platform.search.reading import IndexCache, explain_index
+from news_platform.search.reading import IndexCache, IndexedDays, explain_indexes
 from news_platform.storage.engines import TARGET_ROLES
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import PageAddress, Takedowns
@@ -156,8 +156,11 @@ class _Question:
             found |= {
                 CRAWL_ARTICLES.name: self._missing,
                 "near_duplicates": lambda: explain_clusters(self.store, self._built, self._hashes),
-                "search_index": lambda: explain_index(
-                    self.store, self.cache, self._built, self._hashes
+                "search_index": lambda: explain_indexes(
+                    IndexedDays.read(self.store, self.cache),
+                    self.cache,
+                    self._built,
+                    self._hashes,
                 ),
                 "training_export": self._export,
             }

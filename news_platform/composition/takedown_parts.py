@@ -145,8 +145,9 @@ def _find_rebuilt(
 ) -> Mapping[str, int]:
     """Return the rows of a dataset that is built again, and the units whose parent loses rows."""
     parent = found.get(_FOLLOWED.get(engine.dataset.name, ""), {})
-    changed = parent if engine.dataset.partitions != "whole" else [WHOLE] if parent else []
-    return {**{unit: 0 for unit in changed if unit in engine.units()}, **engine.find(target)}
+    changed = {WHOLE} if parent and engine.dataset.partitions == "whole" else set(parent)
+    stored = engine.units() if changed else {}
+    return {**dict.fromkeys(sorted(changed & stored.keys()), 0), **engine.find(target)}
 
 
 def _rebuild(

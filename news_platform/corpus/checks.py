@@ -7,7 +7,7 @@ import polars as pl
 
 from news_platform.corpus.crawl_pages import CorpusOptions
 from news_platform.corpus.export.publish import current_version, version_files
-from news_platform.datasets.corpus import SORT_COLUMNS, TRAINING_EXPORT
+from news_platform.datasets.corpus import SORT_COLUMNS
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaDataset
@@ -103,8 +103,3 @@ def _frame_problems(frame: pl.DataFrame, month: str, texts: set[str]) -> Iterato
 
 def _is_refused(usage: Collection[Mapping[str, object]]) -> bool:
     return any(stated["verdict"] in _REFUSED for stated in usage)
-
-
-def exported_months(store: ObjectStore) -> list[str]:
-    """Return the months that have an export."""
-    return sorted(read_markers(store, TRAINING_EXPORT.name))

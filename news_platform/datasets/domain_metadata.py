@@ -6,8 +6,9 @@ once the outcome is final, the empty file `domain_metadata.json.success`.
 
 import datetime as dt
 import re
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -103,20 +104,34 @@ class AiPolicyFacts(BaseModel):
     own: list[str] = Field(default_factory=list)
 
 
-class UseStatementFacts(BaseModel):
-    """One statement of the site about the use of its content."""
+@dataclass(frozen=True, slots=True)
+class UseStatement:
+    """One statement of the site about the use of its content.
 
-    system: str = Field(description="content_signal, content_usage, robots_tag, tdmrep, rsl, ...")
-    source: str = Field(description="URL of the file, or of the page and its header or element")
-    raw: str = Field(description="the text as stated, at most 500 characters")
-    label: str = Field(description="what is spoken about: ai-train, noai, tdm-reservation, ...")
-    value: str | None = Field(default=None, description="null if it has no meaning in its system")
-    agents: list[str] = Field(default_factory=list, description="crawlers it binds; empty: all")
-    path: str = Field(default="/", description="pattern of the paths it covers")
-    flags: list[str] = Field(default_factory=list, description="what is unusual about it")
-    fetched_at: datetime | None = Field(
-        default=None, description="when its source was received or confirmed; null in older surveys"
+    `agents` are in lower case; `*` means every crawler without a group of its own. `path` is a
+    pattern of RFC 9309.
+    """
+
+    system: Annotated[
+        str, Field(description="content_signal, content_usage, robots_tag, tdmrep, rsl, ...")
+    ]
+    source: Annotated[
+        str, Field(description="URL of the file, or of the page and its header or element")
+    ]
+    raw: Annotated[str, Field(description="the text as stated, at most 500 characters")]
+    label: Annotated[
+        str, Field(description="what is spoken about: ai-train, noai, tdm-reservation, ...")
+    ]
+    value: Annotated[str | None, Field(description="null if it has no meaning in its system")] = (
+        None
     )
+    agents: Annotated[tuple[str, ...], Field(description="crawlers it binds; empty: all")] = ()
+    path: Annotated[str, Field(description="pattern of the paths it covers")] = "/"
+    flags: Annotated[tuple[str, ...], Field(description="what is unusual about it")] = ()
+    fetched_at: Annotated[
+        datetime | None,
+        Field(description="when its source was received or confirmed; null in older surveys"),
+    ] = None
 
 
 class UsageFileFacts(BaseModel):
@@ -141,7 +156,7 @@ class UsageFileFacts(BaseModel):
 class UsageFacts(BaseModel):
     """All that the site states about crawling and AI use besides access rules."""
 
-    statements: list[UseStatementFacts] = Field(default_factory=list)
+    statements: list[UseStatement] = Field(default_factory=list)
     files: list[UsageFileFacts] = Field(default_factory=list)
     requests: int = Field(default=0, description="requests of this survey, redirects excluded")
     deferred: list[str] = Field(

@@ -12,6 +12,7 @@ from logging import Logger
 
 import dagster as dg
 
+from news_platform.defs.rebuild_rules import Platform
 from news_platform.defs.runs import (
     LOST,
     RANGE_START_TAG,
@@ -21,7 +22,6 @@ from news_platform.defs.runs import (
     run_partition,
 )
 from news_platform.errors import ConfigError, FetchError, redacted
-from news_platform.resources import DataRoot
 from news_platform.settings import Settings, secret_values
 from news_platform.web.webhook import PostRejected, post_json
 
@@ -104,9 +104,7 @@ def post_alert(
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=30,
 )
-def alert_on_run_failure(
-    context: dg.RunFailureSensorContext, data_root: dg.ResourceParam[DataRoot]
-) -> None:
+def alert_on_run_failure(context: dg.RunFailureSensorContext, platform: Platform) -> None:
     """Report one failed run, unless it will be retried."""
     run = context.dagster_run
     error = run_failure(context.instance, run.run_id)
@@ -117,7 +115,4 @@ def alert_on_run_failure(
         context.log.info("run %s failed and will be retried", run.run_id)
         return
     text = context.failure_event.message if error == LOST else error.text()
-    send_alert(context.log, data_root.settings, Alert.of_run(run, text or error.text()))
-
-
-defs = dg.Definitions(sensors=[alert_on_run_failure])
+    send_alert(context.log, platform.settings, Alert.of_run(run, text or error.text()))

@@ -4,18 +4,18 @@ What the UI shows about an asset, what it is built from, how its partitions map,
 when it is stale are declared once, in `news_platform.datasets`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import wraps
-from typing import Any
+from typing import Any, TypeAlias
 
 import dagster as dg
 
 from news_platform.datasets.dataset import Dataset, Freshness, ParentDataset
 from news_platform.datasets.registry import DATASETS, stored_parents
-from news_platform.defs.checks import Check, red_reasons
-from news_platform.defs.metadata import column_schema
+from news_platform.defs.checks import Check, evaluate_in_step, red_reasons
+from news_platform.defs.metadata import column_schema, run_metadata
 from news_platform.defs.partitions import PARTITIONS, partition_mapping, within_days
 from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule
 from news_platform.errors import hiding_addresses
@@ -25,7 +25,11 @@ from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.engines import require_small_share
 from news_platform.storage.units import built_inputs, wanted_inputs
 
-AssetFunction = Callable[..., Any]
+Metadata: TypeAlias = Mapping[str, object]
+"""What a run reports about what it has built."""
+PartitionMetadata: TypeAlias = Iterator[tuple[str, Metadata]]
+"""What a run reports about each partition that it has built."""
+AssetFunction = Callable[..., Metadata | PartitionMetadata]
 FindInputs = Callable[[Resources], Fingerprints]
 """Return the fingerprint of the inputs of every partition."""
 
@@ -56,12 +60,33 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
 
 
 def dataset_asset(
-    dataset: Dataset, *, checks: Iterable[Check] = (), pool: str | None = None
+    dataset: Dataset, *, checks: Sequence[Check] = (), pool: str | None = None
 ) -> Callable[[AssetFunction], dg.AssetsDefinition]:
-    """Make a function the asset of a dataset; it evaluates the checks in its own step."""
+    """Make a function the asset of a dataset.
+
+    It returns the metadata of its run, or yields each partition that it has built with its
+    metadata; then its first parameter is the context. The checks are evaluated in the same step,
+    for which it takes `platform`. Errors lose the addresses of pages before Dagster stores them.
+    """
     spec = asset_spec(dataset)
 
     def decorate(function: AssetFunction) -> dg.AssetsDefinition:
+        @wraps(function)
+        def build(*args: Any, **given: Any) -> dg.MaterializeResult[None]:
+            metadata = None
+            with hiding_addresses():
+                done = function(*args, **given)
+                if isinstance(done, Mapping):
+                    metadata = run_metadata(dataset, done)
+                else:
+                    for key, values in done:
+                        shown = run_metadata(dataset, values)
+                        args[0].add_asset_metadata(shown, partition_key=key)
+            results = [evaluate_in_step(one, args[0], given["platform"]) for one in checks]
+            return dg.MaterializeResult(metadata=metadata, check_results=results)
+
+        # With checks, Dagster knows only the bare name of the result.
+        build.__annotations__ = {**function.__annotations__, "return": dg.MaterializeResult}
         asset = dg.asset(
             name=dataset.name,
             deps=list(spec.deps),
@@ -77,20 +102,9 @@ def dataset_asset(
             check_specs=[one.spec for one in checks],
             pool=pool,
         )
-        return asset(without_addresses(function))
+        return asset(build)
 
     return decorate
-
-
-def without_addresses(function: AssetFunction) -> AssetFunction:
-    """Return a function whose errors do not carry the addresses of pages into Dagster's events."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with hiding_addresses():
-            return function(*args, **kwargs)
-
-    return call
 
 
 def backfill_policy(dataset: Dataset) -> dg.BackfillPolicy | None:

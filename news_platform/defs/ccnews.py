@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import date
+from threading import Lock
 
 import dagster as dg
 import polars as pl
 from pydantic import Field
 
+from news_platform.ccnews import maintenance
 from news_platform.ccnews.listing import (
-    FollowReport,
     FollowState,
     Listing,
     check_listings,
@@ -18,7 +19,6 @@ from news_platform.ccnews.listing import (
     record_arrivals,
 )
 from news_platform.ccnews.maintenance import list_republished
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
     RebuildMode,
@@ -26,54 +26,96 @@ from news_platform.ccnews.pipeline import (
     outdated_days,
     outdated_names,
 )
+from news_platform.ccnews.pool import (
+    CollectFailure,
+    CollectListener,
+    CollectOptions,
+    Estimate,
+    WarcProgress,
+)
 from news_platform.ccnews.scan import scan_news
+from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import FIRST_DAY, RAW_NEWS, WARC_PATHS, raw_news_day_prefix
 from news_platform.datasets.registry import DATASETS
 from news_platform.defs.assets import asset_spec, backfill_policy, rebuild_rule
-from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
-from news_platform.defs.ccnews_maintenance import (
-    maintain_crawl,
-    maintain_crawl_every_night,
-)
-from news_platform.defs.ccnews_progress import ProgressLogger
-from news_platform.defs.metadata import markdown_table, preview, run_metadata
+from news_platform.defs.metadata import languages_plot, markdown_table, preview, run_metadata
 from news_platform.defs.partitions import DAYS
 from news_platform.defs.planning import Limits
-from news_platform.defs.plots import languages_plot
-from news_platform.defs.rebuild_rules import Fingerprints
-from news_platform.defs.runs import Work
-from news_platform.defs.sensor_state import SensorState, dump_state, load_state
-from news_platform.defs.sensors import (
-    PAUSED,
-    plan_of,
-    report_plan,
-    report_unreadable_inputs,
-    run_requests,
-)
-from news_platform.defs.tasks import CRAWL_OUTPUTS
-from news_platform.errors import (
-    FetchError,
-    InputError,
-    NewsPlatformError,
-    hide_addresses,
-    hiding_addresses,
-)
-from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options
+from news_platform.defs.rebuild_rules import Fingerprints, Platform, Seen
+from news_platform.defs.runs import CRAWL_OUTPUTS
+from news_platform.defs.sensor_state import SensorState
+from news_platform.defs.sensors import nightly_job
+from news_platform.errors import FetchError, InputError, hide_addresses, hiding_addresses
+from news_platform.resources import Resources, collect_options
 from news_platform.storage.commit.collected import (
     followed_days,
     list_collected_day,
     newest_collected_days,
     read_collected,
 )
-from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 from news_platform.storage.units import unit_files
 
 _PREVIEW_ROWS = 5
+_LOG_EVERY_SECONDS = 15.0
+# Days in the plot of languages.
+_PLOTTED_DAYS = 7
 # A run of raw_news writes them beside its own; each can be switched off.
 SIDE_TABLES = tuple(DATASETS[name] for name in CRAWL_OUTPUTS if name != RAW_NEWS.name)
 warc_paths = asset_spec(WARC_PATHS)
+
+
+class ProgressLogger(CollectListener):
+    """Log the progress of a run and report it as observations, at most every 15 seconds."""
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self._context = context
+        self._lock = Lock()
+        self._total = 0
+        self._done = 0
+        self._rows: dict[str, int] = {}
+        self._logged_at = time.monotonic()
+
+    def start(self, estimate: Estimate) -> None:
+        """Log the estimate."""
+        self._total = estimate.warcs
+        self._context.log.info("%s: %s", self._context.partition_key, estimate)
+
+    def advance(self, warc_name: str, progress: WarcProgress) -> None:
+        """Note how far a WARC is."""
+        with self._lock:
+            self._rows[warc_name] = progress.rows
+            if time.monotonic() - self._logged_at >= _LOG_EVERY_SECONDS:
+                self._observe()
+
+    def finish(self, outcome: Collected | CollectFailure) -> None:
+        """Log the outcome of a WARC."""
+        with self._lock:
+            self._done += 1
+            if isinstance(outcome, Collected):
+                self._rows[outcome.warc] = outcome.rows
+                self._context.log.info("%s: %s rows", outcome.warc, outcome.rows)
+            else:
+                reason = hide_addresses(outcome.reason)
+                self._context.log.error("%s: %s", outcome.warc, reason)
+            self._observe()
+
+    def _observe(self) -> None:
+        self._logged_at = time.monotonic()
+        rows = sum(self._rows.values())
+        self._context.log.info("%s of %s WARCs done, %s rows so far", self._done, self._total, rows)
+        self._context.log_event(
+            dg.AssetObservation(
+                "raw_news",
+                partition=self._context.partition_key,
+                metadata={
+                    "rows_so_far": rows,
+                    "warcs_done": self._done,
+                    "warcs_to_do": self._total,
+                },
+            )
+        )
 
 
 class RawNewsConfig(dg.Config):
@@ -96,24 +138,19 @@ class RawNewsConfig(dg.Config):
     can_subset=True,
 )
 def raw_news(
-    context: dg.AssetExecutionContext,
-    config: RawNewsConfig,
-    data_root: dg.ResourceParam[DataRoot],
-    crawl: dg.ResourceParam[Crawl],
-    clock: dg.ResourceParam[Clock],
+    context: dg.AssetExecutionContext, config: RawNewsConfig, platform: Platform
 ) -> Iterator[dg.MaterializeResult[None]]:
     """HTML pages of one day of the news crawl, and the tables that are written beside them."""
     day = date.fromisoformat(context.partition_key)
-    store = data_root.store
-    options = collect_options(data_root.settings.ccnews)
+    store, options = platform.data_root.store, collect_options(platform.settings.ccnews)
     started = time.monotonic()
     with hiding_addresses():
         report = collect_day(
             day,
-            crawl=crawl.sources,
+            crawl=platform.crawl.sources,
             root=store,
             options=options,
-            now=clock.now(),
+            now=platform.clock.now(),
             attempt=context.run.run_id,
             redo=config.redo,
             listener=ProgressLogger(context),
@@ -202,7 +239,7 @@ def _counts(name: str, parts: Iterable[Mapping[str, int]]) -> dg.MarkdownMetadat
 
 def _languages_per_day(store: ObjectStore) -> dg.MarkdownMetadataValue:
     days: dict[date, dict[str, int]] = {}
-    for day in sorted(newest_collected_days(store, count=CHECKED_DAYS)):
+    for day in sorted(newest_collected_days(store, count=_PLOTTED_DAYS)):
         counts = days.setdefault(day, {})
         for marker in read_collected(store, [day]):
             for language, pages in marker.languages.items():
@@ -236,67 +273,13 @@ def side_table_events(store: ObjectStore, day: date) -> Iterator[dg.AssetMateria
             yield dg.AssetMaterialization(dataset.name, partition=key, metadata=metadata)
 
 
-def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
-    """Build the sensor that follows the crawl's listing."""
-
-    @dg.sensor(
-        name="new_warc_paths",
-        description="Requests the days whose listed WARCs are not all collected.",
-        target=dg.AssetSelection.assets(*CRAWL_OUTPUTS),
-        minimum_interval_seconds=interval_seconds,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-    )
-    def follow(
-        context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
-    ) -> dg.SensorResult | dg.SkipReason:
-        """Requests the days whose listed WARCs are not all collected."""
-        state = load_state(context.cursor)
-        try:
-            if is_paused(platform.data_root.store):
-                return PAUSED
-            work = Work.read(context.instance)
-            seen = _seen(platform, state)
-            record_arrivals(platform.data_root.store, seen.changed, now=platform.clock.now())
-            redone = _days_to_redo(platform.data_root)
-            plan = plan_of(
-                NEWS_RULE,
-                platform,
-                stale={**redone, **seen.stale},
-                state=state,
-                work=work,
-                instance=context.instance,
-            )
-            report_plan(context, platform, plan)
-        except NewsPlatformError as error:
-            return report_unreadable_inputs(context, platform, "raw_news", error, state)
-        return dg.SensorResult(
-            run_requests=[
-                one.with_replaced_attrs(
-                    asset_selection=[dg.AssetKey(name) for name in CRAWL_OUTPUTS],
-                    run_config=run_config(
-                        RebuildMode.outdated if one.partition_key in redone else RebuildMode.missing
-                    ),
-                )
-                for one in run_requests(plan)
-            ],
-            skip_reason=None if plan.requests else plan.text(),
-            asset_events=[_observation(listing) for listing in seen.changed],
-            cursor=dump_state(replace(plan.state, listings=asdict(seen.state))),
-        )
-
-    return follow
-
-
-new_warc_paths = listing_sensor()
-
-
-def _days_to_redo(data_root: DataRoot) -> Fingerprints:
+def _days_to_redo(resources: Resources) -> Fingerprints:
     """Return the outdated days that the settings let a sensor collect again."""
-    settings = data_root.settings.ccnews
+    settings = resources.settings.ccnews
     if settings.redo_newest_days <= 0:
         return {}
     options = collect_options(settings)
-    days = outdated_days(data_root.store, options, newest=settings.redo_newest_days)
+    days = outdated_days(resources.data_root.store, options, newest=settings.redo_newest_days)
     return dict.fromkeys(days, options.recipe)
 
 
@@ -307,11 +290,11 @@ def run_config(redo: RebuildMode) -> dict[str, object]:
     return {"ops": {"raw_news": {"config": {"redo": redo.name}}}}
 
 
-def _seen(resources: Resources, state: SensorState) -> FollowReport:
+def _look(resources: Resources, state: SensorState) -> Seen:
     """Compare the listings with the markers, from where the sensor's last tick ended."""
-    today = resources.clock.now().date()
-    root = resources.data_root.store
-    return check_listings(
+    now, root = resources.clock.now(), resources.data_root.store
+    today = now.date()
+    found = check_listings(
         first_answering(resources.crawl.sources, month=today),
         root,
         today=today,
@@ -319,6 +302,16 @@ def _seen(resources: Resources, state: SensorState) -> FollowReport:
         followed=followed_days(root),
         republished=[name for names in list_republished(root).values() for name in names],
         max_warcs=resources.settings.ccnews.max_warcs,
+    )
+    redone = _days_to_redo(resources)
+    return Seen(
+        {**redone, **found.stale},
+        observations=[_observation(listing) for listing in found.changed],
+        listings=asdict(found.state),
+        record=lambda: record_arrivals(root, found.changed, now=now),
+        run_config=lambda day: run_config(
+            RebuildMode.outdated if day in redone else RebuildMode.missing
+        ),
     )
 
 
@@ -363,19 +356,43 @@ NEWS_RULE = rebuild_rule(
     stale=_stale,
     limits=_limits,
     sensor="new_warc_paths",
-    stale_after=lambda resources, state: {
-        **_days_to_redo(resources.data_root),
-        **_seen(resources, state).stale,
-    },
+    outputs=CRAWL_OUTPUTS,
+    look=_look,
     outdated=lambda resources: len(
         outdated_days(resources.data_root.store, collect_options(resources.settings.ccnews))
     ),
 )
-RULES = (NEWS_RULE,)
-defs = dg.Definitions(
-    assets=[warc_paths, raw_news],
-    asset_checks=[one.definition for one in CHECKS],
-    sensors=[new_warc_paths],
-    jobs=[maintain_crawl],
-    schedules=[maintain_crawl_every_night],
+
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
+    description="Finds WARCs of the newest days that were published again, which the sensor then "
+    "collects again; combines the markers of old months; deletes expired dropped_responses.",
+)
+def recheck_crawl(context: dg.OpExecutionContext, platform: Platform) -> None:
+    """Run the maintenance once."""
+    settings = platform.settings.ccnews
+    report = maintenance.maintain_crawl(
+        platform.data_root.store,
+        crawl=platform.crawl.sources,
+        now=platform.clock.now(),
+        recheck_days=settings.recheck_days,
+        dropped_days=settings.dropped_days,
+    )
+    rows = [(one.day, one.warc, one.collected_bytes, one.source_bytes) for one in report.changed]
+    context.add_output_metadata(
+        {
+            "days_checked": report.checked_days,
+            "changed": markdown_table(["day", "WARC", "bytes before", "bytes now"], rows),
+            "markers_combined": report.markers_combined,
+            "dropped_files_deleted": report.dropped_files_deleted,
+        }
+    )
+
+
+maintain_crawl, maintain_crawl_every_night = nightly_job(
+    recheck_crawl,
+    name="maintain_crawl",
+    cron="30 2 * * *",
+    description="Detect WARCs that were published again, and combine the crawl's markers.",
 )

@@ -1,22 +1,18 @@
 """The asset checks of raw_news: what must hold for every collected day of the news crawl."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 import dagster as dg
 
 from news_platform.ccnews.listing import first_answering, listed_warcs, previous_month, read_copy
-from news_platform.datasets.raw_news import Warc
-from news_platform.defs.checks import check, verdict
+from news_platform.datasets.raw_news import RAW_NEWS, Warc
+from news_platform.defs.checks import check, check_result
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.partitions import DAYS
 from news_platform.resources import Resources
 from news_platform.storage.commit.collected import followed_days
 
 # Each check imports what it calls: the checks read footers with pyarrow, which costs 0.4 s to load.
-
-# Days in the plot of languages.
-CHECKED_DAYS = 7
 
 
 def _followed(resources: Resources) -> Sequence[str]:
@@ -24,7 +20,7 @@ def _followed(resources: Resources) -> Sequence[str]:
     return sorted(followed_days(resources.data_root.store), reverse=True)
 
 
-@check("raw_news", built=_followed, partitions_def=DAYS, blocking=True)
+@check(RAW_NEWS, built=_followed, blocking=True)
 def rows_equal_markers(resources: Resources, key: str) -> dg.AssetCheckResult:
     """The row counts of the stored Parquet files equal those that the markers state.
 
@@ -34,7 +30,7 @@ def rows_equal_markers(resources: Resources, key: str) -> dg.AssetCheckResult:
     from news_platform.ccnews.checks import read_footers, row_problems, truncated_warcs
 
     store, day = resources.data_root.store, date.fromisoformat(key)
-    result = verdict(row_problems(store, read_footers(store, day=day), day=day))
+    result = check_result(row_problems(store, read_footers(store, day=day), day=day))
     # Known to lack pages: their source is broken, and somebody or a setting accepted that.
     accepted = truncated_warcs(store, day=day)
     known = {
@@ -44,8 +40,8 @@ def rows_equal_markers(resources: Resources, key: str) -> dg.AssetCheckResult:
     return result._replace(metadata={**result.metadata, **known})
 
 
-@check("raw_news", built=_followed, partitions_def=DAYS, blocking=True)
-def schema_is_exact(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(RAW_NEWS, built=_followed, blocking=True)
+def schema_is_exact(resources: Resources, key: str) -> Iterable[str]:
     """Every file has exactly the columns and types of raw_news.
 
     If red: another program or an older version wrote into `news/raw/`. Remove a foreign file,
@@ -54,22 +50,22 @@ def schema_is_exact(resources: Resources, key: str) -> dg.AssetCheckResult:
     from news_platform.ccnews.checks import read_footers, schema_problems
 
     store = resources.data_root.store
-    return verdict(schema_problems(read_footers(store, day=date.fromisoformat(key))))
+    return schema_problems(read_footers(store, day=date.fromisoformat(key)))
 
 
-@check("raw_news", built=_followed, partitions_def=DAYS, blocking=True)
-def no_page_twice(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(RAW_NEWS, built=_followed, blocking=True)
+def no_page_twice(resources: Resources, key: str) -> Iterable[str]:
     """No WARC has a (uri, http_date) more often than its source.
 
     If red: there is a copy of a file next to it. Delete the one that the marker does not name.
     """
     from news_platform.ccnews.checks import duplicate_problems
 
-    return verdict(duplicate_problems(resources.data_root.store, day=date.fromisoformat(key)))
+    return duplicate_problems(resources.data_root.store, day=date.fromisoformat(key))
 
 
-@check("raw_news", built=_followed, partitions_def=DAYS)
-def listed_warcs_collected(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(RAW_NEWS, built=_followed)
+def listed_warcs_collected(resources: Resources, key: str) -> Iterable[str]:
     """Every WARC of a collected day that was listed more than two days ago is collected.
 
     If red: materialize the day. If a WARC fails again, its run states the reason
@@ -81,7 +77,7 @@ def listed_warcs_collected(resources: Resources, key: str) -> dg.AssetCheckResul
     # With a cap, the rest is missing on purpose.
     is_capped = resources.settings.ccnews.max_warcs is not None
     listed = {} if is_capped else {day: _listed(resources, day, today=today)}
-    return verdict(uncollected(resources.data_root.store, listed, today=today))
+    return uncollected(resources.data_root.store, listed, today=today)
 
 
 def _listed(resources: Resources, day: date, *, today: date) -> Sequence[Warc]:

@@ -14,16 +14,20 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from news_platform.datasets.dataset import WHOLE, Dataset
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.rebuild_rules import WHOLE
+from news_platform.defs.partitions import PARTITIONS
+from news_platform.defs.rebuild_rules import Platform
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.resources import Resources
+from news_platform.storage.units import built_inputs
 
 # Dagster marks this parameter as a preview; tests pin its behaviour, so users need no warning.
 warnings.filterwarnings("ignore", message="Specifying a partitions_def on an AssetCheckSpec")
 _SHOWN_PROBLEMS = 20
 CHECKING = "check_newest_data"
 
+FindProblems = Callable[[Resources, str], Iterable[str] | dg.AssetCheckResult]
 Evaluate = Callable[[Resources, str], dg.AssetCheckResult]
 Keys = Callable[[Resources], Iterable[str]]
 
@@ -72,51 +76,67 @@ class Check:
             partitions_def=self.partitions_def,
         )
         def evaluated(
-            context: dg.AssetCheckExecutionContext, platform: dg.ResourceParam[Resources]
+            context: dg.AssetCheckExecutionContext, platform: Platform
         ) -> dg.AssetCheckResult:
-            keys = [WHOLE] if self.partitions_def is None else list(context.partition_keys)
-            return evaluate_keys(
-                self, keys, platform, Reporter(context.instance, context.run.run_id)
-            )
+            return evaluate_in_step(self, context, platform)
 
         return evaluated
 
 
 def check(
-    asset: str,
+    dataset: Dataset,
     *,
     built: Keys | None = None,
-    partitions_def: dg.PartitionsDefinition[str] | None = None,
+    newest: int | None = None,
     blocking: bool = False,
-) -> Callable[[Evaluate], Check]:
-    """Make a function a check of its name; its docstring says what to do when it is red."""
+    is_whole: bool = False,
+) -> Callable[[FindProblems], Check]:
+    """Make a function that finds problems a check of its name and docstring.
 
-    def decorate(evaluate: Evaluate) -> Check:
+    The night evaluates the partitions that `built` returns, by default those that are built, or the
+    `newest` of them. A check that `is_whole` has one result for all partitions of its dataset.
+    """
+
+    def keys(resources: Resources) -> Iterable[str]:
+        if is_whole or dataset.partitions == "whole":
+            return [WHOLE]
+        found = built(resources) if built else built_inputs(resources.data_root.store, dataset)
+        return found if newest is None else sorted(found)[-newest:]
+
+    def decorate(find: FindProblems) -> Check:
+        def evaluate(resources: Resources, key: str) -> dg.AssetCheckResult:
+            found = find(resources, key)
+            return found if isinstance(found, dg.AssetCheckResult) else check_result(list(found))
+
         return Check(
-            asset,
-            evaluate.__name__,
-            inspect.getdoc(evaluate) or "",
+            dataset.name,
+            find.__name__,
+            inspect.getdoc(find) or "",
             evaluate,
-            built or (lambda _resources: [WHOLE]),
-            partitions_def,
+            keys,
+            None if is_whole else PARTITIONS[dataset.partitions],
             blocking,
         )
 
     return decorate
 
 
-def evaluate_keys(
-    check: Check, keys: Sequence[str], resources: Resources, reporter: "Reporter"
+def evaluate_in_step(
+    check: Check,
+    context: dg.AssetCheckExecutionContext | dg.AssetExecutionContext,
+    resources: Resources,
 ) -> dg.AssetCheckResult:
     """Evaluate a check for the partitions of a run; return the result of the step.
 
     Dagster records the partition of a step that has one. With several it records none, so each
     result is reported by itself.
     """
+    keys = [WHOLE] if check.partitions_def is None else context.partition_keys
     results = {key: check.evaluate(resources, key) for key in keys}
     if len(results) == 1:
         (result,) = results.values()
         return result._replace(check_name=check.name, asset_key=dg.AssetKey(check.asset))
+    reporter = Reporter(context.instance, context.run.run_id)
     for key, result in results.items():
         reporter.report(check, key, result)
     red = [key for key, result in results.items() if not result.passed]
@@ -157,7 +177,7 @@ class Reporter:
         self.instance.report_dagster_event(event, run_id=self.run_id)
 
 
-def verdict(problems: Sequence[str]) -> dg.AssetCheckResult:
+def check_result(problems: Sequence[str]) -> dg.AssetCheckResult:
     """Return a result that is red when there are problems, and shows the first of them."""
     shown = markdown_table(["problem"], [(text,) for text in problems[:_SHOWN_PROBLEMS]])
     return dg.AssetCheckResult(
@@ -267,7 +287,7 @@ def nightly_definitions(checks: Sequence[Check]) -> dg.Definitions:
     """Build the job that evaluates these checks, and its schedule."""
 
     @dg.op(name="evaluate_checks")
-    def evaluate(context: dg.OpExecutionContext, platform: dg.ResourceParam[Resources]) -> None:
+    def evaluate(context: dg.OpExecutionContext, platform: Platform) -> None:
         until = time.monotonic() + platform.settings.checks.max_hours * 3600
         failures = evaluate_all(
             checks,

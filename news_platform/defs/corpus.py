@@ -1,8 +1,10 @@
 """The Dagster assets of the corpus: articles of the crawl and of feeds, and monthly exports."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -16,13 +18,12 @@ from news_platform.composition.corpus_options import (
 from news_platform.corpus.checks import (
     count_problems,
     export_problems,
-    exported_months,
     is_damaged,
     row_problems,
     source_pages,
 )
 from news_platform.corpus.crawl_pages import CorpusOptions
-from news_platform.corpus.export.publish import build_month
+from news_platform.corpus.export.publish import MonthReport, build_month
 from news_platform.corpus.pipeline import (
     CorpusDay,
     build_crawl_day,
@@ -41,30 +42,22 @@ from news_platform.datasets.corpus import (
 )
 from news_platform.datasets.dataset import Dataset
 from news_platform.defs import ccnews_checks
-from news_platform.defs.assets import dataset_asset, rebuild_rule
-from news_platform.defs.checks import check, require_green, verdict
-from news_platform.defs.corpus_views import (
-    corpus_metadata,
-    export_metadata,
-    maintained_metadata,
-    outdated_metadata,
-)
-from news_platform.defs.metadata import run_metadata
-from news_platform.defs.partitions import DAYS, MONTHS
+from news_platform.defs.assets import Metadata, PartitionMetadata, dataset_asset, rebuild_rule
+from news_platform.defs.checks import check, require_green
+from news_platform.defs.metadata import languages_plot, markdown_table
 from news_platform.defs.planning import Hold
-from news_platform.defs.rebuild_rules import (
-    Fingerprints,
-    unsettled,
-)
-from news_platform.defs.sensors import reconciling_sensor, skip_reason
+from news_platform.defs.rebuild_rules import Fingerprints, Platform, unsettled
+from news_platform.defs.sensors import nightly_job
 from news_platform.domain_store.fragments import iter_warc_frames
 from news_platform.near_duplicates.pipeline import expire_sketches
-from news_platform.resources import DataRoot, Resources
-from news_platform.storage.commit.markers import read_markers
+from news_platform.resources import Resources
+from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform.takedowns.match import Takedowns
 
+# Days in the plot of a day's page, the newest last.
+_PLOTTED_DAYS = 14
 # The newest days that the nightly checks read again; older ones do not change.
 _CHECKED_DAYS = 60
 
@@ -81,33 +74,29 @@ class CrawlArticlesConfig(dg.Config):
 
 @dataset_asset(CRAWL_ARTICLES)
 def crawl_articles(
-    context: dg.AssetExecutionContext,
-    config: CrawlArticlesConfig,
-    data_root: dg.ResourceParam[DataRoot],
-) -> None:
+    context: dg.AssetExecutionContext, config: CrawlArticlesConfig, platform: Platform
+) -> PartitionMetadata:
     """Extract the articles of days of the crawl; each day is replaced in one step."""
     require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
-    store, options = data_root.store, corpus_options(data_root.settings.corpus)
+    store, options = platform.data_root.store, corpus_options(platform.settings.corpus)
     for day in context.partition_keys:
         if not _is_due(store, day, options, config.redo):
             context.log.info("%s is up to date; choose redo: all to build it again", day)
-            context.add_asset_metadata(
-                {"unchanged": True, **outdated_metadata(store)}, partition_key=day
-            )
+            yield day, {"unchanged": True, "days_outdated": len(outdated_crawl_days(store))}
             continue
         report = build_crawl_day(
             store, day, options=options, expired_rows=partial(iter_warc_frames, store)
         )
-        _describe(context, data_root, CRAWL_ARTICLES, day, report, **outdated_metadata(store))
+        if report is not None:
+            # Of the whole dataset: days that another version made.
+            outdated = {"days_outdated": len(outdated_crawl_days(store))}
+            yield day, _day_metadata(store, CRAWL_ARTICLES, report) | outdated
 
 
 def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: RebuildMode) -> bool:
     """Return whether a run builds a day; `redo` is the choice of the run config."""
-    wanted, built = (
-        wanted_inputs(store, CRAWL_ARTICLES, options),
-        built_inputs(store, CRAWL_ARTICLES),
-    )
-    if redo is RebuildMode.all or built.get(day) != wanted.get(day):
+    wanted = wanted_inputs(store, CRAWL_ARTICLES, options)
+    if redo is RebuildMode.all or built_inputs(store, CRAWL_ARTICLES).get(day) != wanted.get(day):
         return True
     if redo is RebuildMode.outdated and day in outdated_crawl_days(store):
         return True
@@ -115,33 +104,19 @@ def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: RebuildM
 
 
 @dataset_asset(FEED_ARTICLES)
-def feed_articles(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+def feed_articles(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
     """Replace days of the feeds' articles."""
-    scratch = data_root.settings.corpus.scratch
+    store, scratch = platform.data_root.store, platform.settings.corpus.scratch
     for day in context.partition_keys:
-        report = build_feed_day(data_root.store, day, scratch=scratch)
-        _describe(context, data_root, FEED_ARTICLES, day, report)
-
-
-def _describe(
-    context: dg.AssetExecutionContext,
-    data_root: DataRoot,
-    dataset: Dataset,
-    day: str,
-    report: CorpusDay | None,
-    **more: int,
-) -> None:
-    if report is not None:
-        metadata = {**corpus_metadata(data_root.store, dataset, report), **more}
-        context.add_asset_metadata(metadata, partition_key=day)
+        report = build_feed_day(store, day, scratch=scratch)
+        if report is not None:
+            yield day, _day_metadata(store, FEED_ARTICLES, report)
 
 
 @dataset_asset(TRAINING_EXPORT)
-def training_export(
-    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.MaterializeResult[None]:
+def training_export(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Export a month as a new version."""
-    store, settings = data_root.store, data_root.settings.corpus
+    store, settings = platform.data_root.store, platform.settings.corpus
     report = build_month(
         store,
         context.partition_key,
@@ -149,9 +124,66 @@ def training_export(
         options=export_options(settings, store),
     )
     place = {"dagster/uri": store.uri(export_folder(context.partition_key))}
-    return dg.MaterializeResult(
-        metadata=run_metadata(TRAINING_EXPORT, {**export_metadata(report), **place})
+    return {**_export_metadata(report), **place}
+
+
+def _day_metadata(store: ObjectStore, dataset: Dataset, report: CorpusDay) -> dict[str, Any]:
+    """Return the metadata of a day of a table."""
+    return {
+        "dagster/partition_row_count": report.articles,
+        "dagster/uri": store.uri(dataset.name),
+        "pages": report.pages,
+        "articles": report.articles,
+        "article_share": round(report.article_share, 4),
+        "words": report.words,
+        "bytes": report.bytes,
+        "bytes_share": round(report.bytes / max(report.source_bytes, 1), 4),
+        "files": report.files,
+        "dropped": markdown_table(("reason", "pages"), report.dropped.items()),
+        "languages": markdown_table(("language", "articles"), report.languages.items()),
+        "top_domains": markdown_table(("domain", "articles"), report.top_domains.items()),
+        "languages_per_day": languages_plot(_languages(store, dataset.name, report.day)),
+    }
+
+
+def _languages(store: ObjectStore, asset: str, until: str) -> Mapping[date, Mapping[str, int]]:
+    """Return the articles by language of the days up to this one that are built."""
+    markers = read_markers(store, asset)
+    shown = sorted(day for day in markers if day <= until)[-_PLOTTED_DAYS:]
+    found: dict[date, Mapping[str, int]] = {}
+    for day in shown:
+        languages = read_report(store, markers[day]).get("languages")
+        found[date.fromisoformat(day)] = languages if isinstance(languages, dict) else {}
+    return found
+
+
+def _export_metadata(report: MonthReport) -> dict[str, Any]:
+    """Return the metadata of a monthly export; one without articles has only their number."""
+    manifest = report.manifest
+    if manifest is None:
+        return {"dagster/partition_row_count": 0}
+    tokens = {} if manifest.tokens is None else {"tokens": manifest.tokens}
+    policies = (
+        (rule, verdict, count)
+        for rule, found in manifest.verdicts.items()
+        for verdict, count in found.items()
     )
+    languages = ((name, count, words) for name, (count, words) in manifest.languages.items())
+    return {
+        "dagster/partition_row_count": manifest.rows,
+        "version": report.version or "",
+        "articles": manifest.rows,
+        "considered": manifest.considered,
+        "exported_share": round(manifest.rows / max(manifest.considered, 1), 4),
+        "domains": manifest.domains,
+        "words": sum(shard.words for shard in manifest.shards),
+        **tokens,
+        "shards": len(manifest.shards),
+        "bytes": sum(shard.bytes for shard in manifest.shards),
+        "dropped": markdown_table(("reason", "articles"), manifest.dropped.items()),
+        "policies": markdown_table(("crawler and purpose", "stated", "articles"), policies),
+        "languages": markdown_table(("language", "articles", "words"), languages),
+    }
 
 
 def _redone(resources: Resources) -> Fingerprints:
@@ -159,10 +191,6 @@ def _redone(resources: Resources) -> Fingerprints:
     newest = resources.settings.ccnews.redo_newest_days
     days = outdated_crawl_days(resources.data_root.store, newest=newest) if newest > 0 else ()
     return dict.fromkeys(days, versions.CRAWL_ARTICLES)
-
-
-def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
-    return unsettled(resources, stale, built_inputs(resources.data_root.store, CRAWL_ARTICLES), now)
 
 
 def _just_refreshed(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
@@ -202,7 +230,7 @@ CRAWL_RULE = rebuild_rule(
     CRAWL_ARTICLES,
     options=lambda resources: corpus_options(resources.settings.corpus),
     redone=_redone,
-    holds=_unsettled,
+    holds=unsettled(CRAWL_ARTICLES),
     outdated=lambda resources: len(outdated_crawl_days(resources.data_root.store)),
 )
 FEED_RULE = rebuild_rule(
@@ -215,23 +243,10 @@ EXPORT_RULE = rebuild_rule(
     options=lambda resources: export_selection(resources.settings.corpus),
     holds=_unfinished,
 )
-RULES = (CRAWL_RULE, FEED_RULE, EXPORT_RULE)
 
 
-def _newest(days: Mapping[str, str]) -> list[str]:
-    return sorted(days)[-_CHECKED_DAYS:]
-
-
-def _crawl_days(resources: Resources) -> list[str]:
-    return _newest(built_inputs(resources.data_root.store, CRAWL_ARTICLES))
-
-
-def _feed_days(resources: Resources) -> list[str]:
-    return _newest(built_inputs(resources.data_root.store, FEED_ARTICLES))
-
-
-@check(CRAWL_ARTICLES.name, built=_crawl_days, partitions_def=DAYS)
-def every_page_is_counted(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(CRAWL_ARTICLES, newest=_CHECKED_DAYS)
+def every_page_is_counted(resources: Resources, key: str) -> Iterable[str]:
     """Articles and dropped pages of a day add up to the pages that raw_news has.
 
     If red: raw_news changed since, and the sensor builds the day again; or the table was changed
@@ -240,49 +255,35 @@ def every_page_is_counted(resources: Resources, key: str) -> dg.AssetCheckResult
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
     pages = source_pages(store, key, options)
     may_lack = bool(Takedowns.read(store, use="removal"))
-    return verdict(
-        list(count_problems(crawl_dataset(store), key, pages=pages, may_lack_pages=may_lack))
-    )
+    return count_problems(crawl_dataset(store), key, pages=pages, may_lack_pages=may_lack)
 
 
-@check(CRAWL_ARTICLES.name, built=_crawl_days, partitions_def=DAYS)
-def every_article_has_text(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(CRAWL_ARTICLES, newest=_CHECKED_DAYS)
+def every_article_has_text(resources: Resources, key: str) -> Iterable[str]:
     """Every article of the crawl has a text and an address of its own.
 
     If red: the table was changed manually or by another version; materialize the day again.
     """
-    return verdict(list(row_problems(crawl_dataset(resources.data_root.store), key)))
+    return row_problems(crawl_dataset(resources.data_root.store), key)
 
 
-@check(FEED_ARTICLES.name, built=_feed_days, partitions_def=DAYS)
-def every_feed_article_has_text(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(FEED_ARTICLES, newest=_CHECKED_DAYS)
+def every_feed_article_has_text(resources: Resources, key: str) -> Iterable[str]:
     """Every article of a feed has a text and an address of its own, and none is lost.
 
     If red: the table was changed manually or by another version; materialize the day again.
     """
     dataset = feed_dataset(resources.data_root.store)
-    return verdict([*row_problems(dataset, key), *count_problems(dataset, key, pages=None)])
+    return [*row_problems(dataset, key), *count_problems(dataset, key, pages=None)]
 
 
-@check(
-    TRAINING_EXPORT.name,
-    built=lambda resources: exported_months(resources.data_root.store),
-    partitions_def=MONTHS,
-)
-def nothing_twice_or_refused(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(TRAINING_EXPORT)
+def nothing_twice_or_refused(resources: Resources, key: str) -> Iterable[str]:
     """An export holds no text twice, and none whose publisher refused.
 
     If red: do not pass the export on; materialize the month again.
     """
-    return verdict(list(export_problems(resources.data_root.store, key)))
-
-
-CHECKS = (
-    every_page_is_counted,
-    every_article_has_text,
-    every_feed_article_has_text,
-    nothing_twice_or_refused,
-)
+    return export_problems(resources.data_root.store, key)
 
 
 @dg.op(
@@ -290,46 +291,20 @@ CHECKS = (
     description="Joins small files of the corpus, and deletes files that were replaced more than "
     "seven days ago.",
 )
-def compact_corpus(context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+def compact_corpus(context: dg.OpExecutionContext, platform: Platform) -> None:
     """Optimize and vacuum both tables, and delete sketches of texts that nothing meets again."""
-    store, grace = data_root.store, corpus_options(data_root.settings.corpus).grace
-    done = {
-        dataset.table.name: dataset.maintain(grace)
-        for dataset in (crawl_dataset(store), feed_dataset(store))
-    }
-    days = data_root.settings.corpus.cluster_days
-    deleted = expire_sketches(store, days=days)
-    context.add_output_metadata({**maintained_metadata(done), "sketches_deleted": deleted})
+    store, settings = platform.data_root.store, platform.settings.corpus
+    done: dict[str, int] = {}
+    for dataset in (crawl_dataset(store), feed_dataset(store)):
+        counts = asdict(dataset.maintain(corpus_options(settings).grace))
+        done |= {f"{dataset.table.name}_{what}": count for what, count in counts.items()}
+    deleted = expire_sketches(store, days=settings.cluster_days)
+    context.add_output_metadata({**done, "sketches_deleted": deleted})
 
 
-@dg.job(
-    description="Optimize and vacuum the tables of the corpus.",
-    executor_def=dg.in_process_executor,
-)
-def maintain_corpus() -> None:
-    """Run the nightly maintenance of the corpus."""
-    compact_corpus()
-
-
-@dg.schedule(
-    job=maintain_corpus,
-    cron_schedule="10 3 * * *",
-    description="Joins small files of the corpus every night and deletes replaced ones.",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-)
-def maintain_corpus_every_night(
-    data_root: dg.ResourceParam[DataRoot],
-) -> dg.RunRequest | dg.SkipReason:
-    """Request one run of the maintenance."""
-    if reason := skip_reason(data_root.store):
-        return reason
-    return dg.RunRequest()
-
-
-defs = dg.Definitions(
-    assets=[crawl_articles, feed_articles, training_export],
-    asset_checks=[one.definition for one in CHECKS],
-    sensors=[reconciling_sensor(one) for one in RULES],
-    jobs=[maintain_corpus],
-    schedules=[maintain_corpus_every_night],
+maintain_corpus, maintain_corpus_every_night = nightly_job(
+    compact_corpus,
+    name="maintain_corpus",
+    cron="10 3 * * *",
+    description="Join small files of the corpus, and delete replaced ones.",
 )

@@ -7,6 +7,7 @@ import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.partitions import RESEARCH_BATCHES
+from news_platform.defs.rebuild_rules import Platform
 from news_platform.defs.runs import Work
 from news_platform.defs.sensors import observe_changes, skip_reason
 from news_platform.domain_metadata.generated_research import (
@@ -22,7 +23,7 @@ from news_platform.domain_metadata.resurvey import (
     plan_resurvey,
     write_plan,
 )
-from news_platform.resources import Clock, DataRoot, Ledger, resurvey_options
+from news_platform.resources import Resources, resurvey_options
 
 # At most this many batches per night, newest first; older ones must be materialized manually.
 _RETRIED_BATCHES = 50
@@ -39,26 +40,25 @@ _ACCEPTED_AFTER_SECONDS = 86_400.0
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def watch_research_datasets(
-    context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
+    context: dg.SensorEvaluationContext, platform: Platform
 ) -> dg.SensorResult | dg.SkipReason:
     """Compare the research files with those of the last tick."""
-    if reason := skip_reason(data_root.store):
+    if reason := skip_reason(platform.data_root.store):
         return reason
-    found = raw_batches(data_root.store)
+    found = raw_batches(platform.data_root.store)
     return observe_changes(context, "research_datasets", found, RESEARCH_BATCHES)
 
 
 @dg.op
-def seed_catalog(context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+def seed_catalog(context: dg.OpExecutionContext, platform: Platform) -> None:
     """Write research files for domains that the crawl has newly seen."""
-    per_day = data_root.settings.domain_metadata.catalog_domains_per_day
-    catalog = read_catalog(data_root.store)
-    given = data_root.settings.domain_metadata
+    store, given = platform.data_root.store, platform.settings.domain_metadata
+    per_day, catalog = given.catalog_domains_per_day, read_catalog(store)
     estimate = estimate_catalog(
-        catalog, store=data_root.store, per_day=per_day, concurrency=given.survey_concurrency
+        catalog, store=store, per_day=per_day, concurrency=given.survey_concurrency
     )
     context.log.info("estimate of the survey: %s", estimate)
-    report = seed_from_catalog(catalog, store=data_root.store, per_day=per_day)
+    report = seed_from_catalog(catalog, store=store, per_day=per_day)
     context.log.info("wrote %d new domains to %d files", report.domains, len(report.files))
 
 
@@ -74,16 +74,14 @@ def seed_catalog_domains() -> None:
     minimum_interval_seconds=300,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
-def survey_catalog_domains(
-    context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.RunRequest | dg.SkipReason:
+def survey_catalog_domains(platform: Platform) -> dg.RunRequest | dg.SkipReason:
     """Request `seed_catalog_domains` for a new catalog, if the settings enable it."""
-    if reason := skip_reason(data_root.store):
+    if reason := skip_reason(platform.data_root.store):
         return reason
-    if data_root.settings.domain_metadata.catalog_domains_per_day <= 0:
+    if platform.settings.domain_metadata.catalog_domains_per_day <= 0:
         estimate = "`news-platform domains estimate --per-day N` says what it would take"
         return dg.SkipReason(f"disabled: NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY is 0; {estimate}")
-    catalog = data_root.store.find(CATALOG_PATH)
+    catalog = platform.data_root.store.find(CATALOG_PATH)
     if catalog is None:
         return dg.SkipReason("domain_catalog is not built yet")
     return dg.RunRequest(run_key=f"catalog@{catalog.etag}")
@@ -96,14 +94,12 @@ def survey_catalog_domains(
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 def retry_unfinished_domains(
-    context: dg.ScheduleEvaluationContext,
-    data_root: dg.ResourceParam[DataRoot],
-    ledger: dg.ResourceParam[Ledger],
+    context: dg.ScheduleEvaluationContext, platform: Platform
 ) -> list[dg.RunRequest] | dg.SkipReason:
     """Request the newest batches that have unfinished domains."""
-    if reason := skip_reason(data_root.store):
+    if reason := skip_reason(platform.data_root.store):
         return reason
-    states = DomainQueue(ledger.engine).states()
+    states = DomainQueue(platform.ledger.engine).states()
     # A batch imported while the sensors were off is not a partition yet and would fail the tick.
     known = set(context.instance.get_dynamic_partitions(str(RESEARCH_BATCHES.name)))
     unfinished = [key for key, counts in states.items() if counts["unfinished"] and key in known]
@@ -122,15 +118,10 @@ def retry_unfinished_domains(
 
 
 @dg.op
-def write_resurvey_plan(
-    context: dg.OpExecutionContext,
-    data_root: dg.ResourceParam[DataRoot],
-    ledger: dg.ResourceParam[Ledger],
-    clock: dg.ResourceParam[Clock],
-) -> None:
+def write_resurvey_plan(context: dg.OpExecutionContext, platform: Platform) -> None:
     """Write research files for the domains whose next survey is due."""
-    plan = _plan(data_root, ledger, clock)
-    files = write_plan(plan, store=data_root.store, queue=DomainQueue(ledger.engine))
+    plan, queue = _plan(platform), DomainQueue(platform.ledger.engine)
+    files = write_plan(plan, store=platform.data_root.store, queue=queue)
     context.log.info("planned %d of %d due domains", len(plan.chosen), plan.due)
     context.add_output_metadata(
         {"due": plan.due, "planned": len(plan.chosen), "late": plan.late, "files": len(files)}
@@ -150,20 +141,16 @@ def plan_domain_resurveys() -> None:
     description="Surveys domains again: weekly, sooner after a change, fair across countries.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
-def resurvey_due_domains(
-    data_root: dg.ResourceParam[DataRoot],
-    ledger: dg.ResourceParam[Ledger],
-    clock: dg.ResourceParam[Clock],
-) -> dg.RunRequest | dg.SkipReason:
+def resurvey_due_domains(platform: Platform) -> dg.RunRequest | dg.SkipReason:
     """Request a plan if domains are due and the budget of the day is not used up."""
-    if reason := skip_reason(data_root.store):
+    if reason := skip_reason(platform.data_root.store):
         return reason
-    if data_root.settings.domain_metadata.resurvey_days <= 0:
+    if platform.settings.domain_metadata.resurvey_days <= 0:
         return dg.SkipReason("disabled: NEWS_PLATFORM_RESURVEY_DAYS is 0")
     if jump := clock_jump_seconds():
         hours = f"the clock jumped by {jump / 3600:.0f} hours since this process started"
         return dg.SkipReason(f"{hours}; nothing is planned until it is right again or a day passed")
-    plan = _plan(data_root, ledger, clock)
+    plan = _plan(platform)
     if plan.chosen:
         return dg.RunRequest(tags={"due": str(plan.due), "planned": str(len(plan.chosen))})
     if plan.due:
@@ -175,12 +162,12 @@ def resurvey_due_domains(
     return dg.SkipReason(f"none of {plan.domains} domains is due; {upcoming}")
 
 
-def _plan(data_root: DataRoot, ledger: Ledger, clock: Clock) -> ResurveyPlan:
+def _plan(resources: Resources) -> ResurveyPlan:
     return plan_resurvey(
-        store=data_root.store,
-        queue=DomainQueue(ledger.engine),
-        now=clock.now(),
-        options=resurvey_options(data_root.settings.domain_metadata),
+        store=resources.data_root.store,
+        queue=DomainQueue(resources.ledger.engine),
+        now=resources.clock.now(),
+        options=resurvey_options(resources.settings.domain_metadata),
     )
 
 

@@ -13,60 +13,59 @@ from news_platform.datasets.domain_surveys import (
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import DOMAIN_QUEUE, RESEARCH_DATASETS, PartitionInfo
-from news_platform.defs.assets import asset_spec, dataset_asset, rebuild_rule
-from news_platform.defs.checks import Check, Reporter, check, evaluate_keys, verdict
-from news_platform.defs.domain_automation import (
-    plan_domain_resurveys,
-    resurvey_due_domains,
-    retry_unfinished_domains,
-    seed_catalog_domains,
-    survey_catalog_domains,
-    watch_research_datasets,
+from news_platform.defs.assets import Metadata, asset_spec, dataset_asset, rebuild_rule
+from news_platform.defs.checks import check
+from news_platform.defs.metadata import (
+    changes_plot,
+    markdown_table,
+    policy_plot,
+    preview,
+    trend_plot,
 )
-from news_platform.defs.metadata import markdown_table, preview, run_metadata
-from news_platform.defs.partitions import RESEARCH_BATCHES
-from news_platform.defs.plots import changes_plot, policy_plot
-from news_platform.defs.sensors import reconciling_sensor
-from news_platform.defs.survey_trends import (
-    domains_are_surveyed_in_time,
-    newly_refusing_metadata,
-    trend_metadata,
+from news_platform.defs.rebuild_rules import Platform
+from news_platform.domain_metadata.history import (
+    by_country,
+    newly_refusing,
+    read_surveys,
+    shares,
+    standing,
+    trend,
 )
 from news_platform.domain_metadata.pipeline import (
     failed_files,
     queue_batch,
     survey_over_web,
 )
-from news_platform.domain_metadata.policy_changes import POLICIES, policy_counts
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches, read_raw_metadata
 from news_platform.domain_metadata.results import iter_broken
+from news_platform.domain_metadata.resurvey import plan_resurvey
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
+    POLICIES,
     TABLE_DATASET,
     USAGE_DATASET,
     build_changes,
     build_table,
     build_usage_signals,
+    policy_counts,
     read_changes,
     read_facts,
     read_usage_signals,
     tabled_days,
 )
-from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, survey_options
-from news_platform.storage.units import built_inputs
+from news_platform.resources import Resources, resurvey_options, survey_options
+from news_platform.storage.objects.store import ObjectStore
 
+_SHOWN_ROWS = 30
+# A few hosts are always late: those that do not answer are tried every night.
+_LEAST_IN_TIME = 0.95
 _SHOWN_FACTS = ("domain", "country", "outcome", "robots_status", "sitemap_kind", "sitemap_urls")
-
 
 research_datasets = asset_spec(RESEARCH_DATASETS)
 
 
-@check(
-    "domain_queue",
-    built=lambda resources: built_inputs(resources.data_root.store, DOMAIN_QUEUE),
-    partitions_def=RESEARCH_BATCHES,
-)
+@check(DOMAIN_QUEUE)
 def research_files_are_taken(resources: Resources, key: str) -> dg.AssetCheckResult:
     """Every research file is readable and unchanged since it was accepted.
 
@@ -81,11 +80,7 @@ def research_files_are_taken(resources: Resources, key: str) -> dg.AssetCheckRes
     )
 
 
-def _surveyed(resources: Resources) -> Iterable[str]:
-    return built_inputs(resources.data_root.store, DOMAIN_METADATA)
-
-
-@check("domain_metadata", built=_surveyed, partitions_def=RESEARCH_BATCHES)
+@check(DOMAIN_METADATA)
 def every_message_has_an_outcome(resources: Resources, key: str) -> dg.AssetCheckResult:
     """No domain of the batch is still waiting for its survey.
 
@@ -99,166 +94,169 @@ def every_message_has_an_outcome(resources: Resources, key: str) -> dg.AssetChec
     )
 
 
-@check("domain_metadata", built=_surveyed, partitions_def=RESEARCH_BATCHES)
-def success_means_complete(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(DOMAIN_METADATA)
+def success_means_complete(resources: Resources, key: str) -> Iterable[str]:
     """Every domain with a .success marker has all its files, with the recorded sha256.
 
     If red: files under prod/ were changed or deleted while the batch was surveyed; materialize it
     again: only the listed domains are surveyed again.
     """
-    return verdict(list(iter_broken(resources.data_root.store, PartitionInfo.parse(key))))
+    return iter_broken(resources.data_root.store, PartitionInfo.parse(key))
 
 
-QUEUE_CHECKS = (research_files_are_taken,)
-METADATA_CHECKS = (every_message_has_an_outcome, success_means_complete)
-CHECKS = (*QUEUE_CHECKS, *METADATA_CHECKS, domains_are_surveyed_in_time)
+@check(DOMAIN_METADATA, is_whole=True)
+def domains_are_surveyed_in_time(resources: Resources, _key: str) -> dg.AssetCheckResult:
+    """At least 95 % of all domains were surveyed within their interval and a day.
 
-
-def _verdicts(
-    checks: Iterable[Check], context: dg.AssetExecutionContext, platform: Resources
-) -> list[dg.AssetCheckResult]:
-    keys = list(context.partition_keys)
-    reporter = Reporter(context.instance, context.run.run_id)
-    return [evaluate_keys(one, keys, platform, reporter) for one in checks]
-
-
-@dataset_asset(DOMAIN_QUEUE, checks=QUEUE_CHECKS)
-def domain_queue(
-    context: dg.AssetExecutionContext,
-    data_root: dg.ResourceParam[DataRoot],
-    ledger: dg.ResourceParam[Ledger],
-    clock: dg.ResourceParam[Clock],
-    platform: dg.ResourceParam[Resources],
-) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
-    """Queue the domains of a batch."""
-    batch = PartitionInfo.parse(context.partition_key)
-    queue = DomainQueue(ledger.engine)
-    report = queue_batch(batch, store=data_root.store, queue=queue, now=clock.now())
-    notes = read_raw_metadata(data_root.store, batch)
-    return dg.MaterializeResult(
-        metadata=run_metadata(
-            DOMAIN_QUEUE,
-            {
-                "dagster/partition_row_count": len(queue.messages(batch.key)),
-                "new_domains": report.new_domains,
-                "files": report.files,
-                "records": report.records,
-                "dropped": markdown_table(("reason", "records"), report.dropped.items()),
-                **({"raw_metadata": dg.MetadataValue.json(notes)} if notes is not None else {}),
-            },
-        ),
-        check_results=_verdicts(QUEUE_CHECKS, context, platform),
+    If red: the schedule `resurvey_due_domains` is off, its runs fail, or the budget of a day
+    (NEWS_PLATFORM_RESURVEYS_PER_DAY) is too small for the number of domains.
+    """
+    options = resurvey_options(resources.settings.domain_metadata)
+    if options.interval_days <= 0:
+        return dg.AssetCheckResult(passed=True, metadata={"disabled": "no resurveys are planned"})
+    plan = plan_resurvey(
+        store=resources.data_root.store,
+        queue=DomainQueue(resources.ledger.engine),
+        now=resources.clock.now(),
+        options=options,
+    )
+    return dg.AssetCheckResult(
+        passed=plan.share_in_time >= _LEAST_IN_TIME,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "share_in_time": plan.share_in_time,
+            "domains": plan.domains,
+            "due": plan.due,
+            "late": plan.late,
+            # What the budget would have to be so that every domain has its turn.
+            "needed_per_day": round(plan.domains / options.interval_days),
+            "budget_per_day": options.per_day,
+        },
     )
 
 
-@dataset_asset(DOMAIN_METADATA, checks=METADATA_CHECKS)
-def domain_metadata(
-    context: dg.AssetExecutionContext,
-    data_root: dg.ResourceParam[DataRoot],
-    ledger: dg.ResourceParam[Ledger],
-    web: dg.ResourceParam[Web],
-    clock: dg.ResourceParam[Clock],
-    platform: dg.ResourceParam[Resources],
-) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
+@dataset_asset(DOMAIN_QUEUE, checks=[research_files_are_taken])
+def domain_queue(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
+    """Queue the domains of a batch."""
+    batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store
+    queue = DomainQueue(platform.ledger.engine)
+    report = queue_batch(batch, store=store, queue=queue, now=platform.clock.now())
+    notes = read_raw_metadata(store, batch)
+    return {
+        "dagster/partition_row_count": len(queue.messages(batch.key)),
+        "new_domains": report.new_domains,
+        "files": report.files,
+        "records": report.records,
+        "dropped": markdown_table(("reason", "records"), report.dropped.items()),
+        **({"raw_metadata": dg.MetadataValue.json(notes)} if notes is not None else {}),
+    }
+
+
+@dataset_asset(DOMAIN_METADATA, checks=[every_message_has_an_outcome, success_means_complete])
+def domain_metadata(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Fetch the robots.txt and sitemap of every domain of a batch."""
-    batch = PartitionInfo.parse(context.partition_key)
+    batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store
     report = survey_over_web(
         batch,
-        web=web.fetch_options,
-        queue=DomainQueue(ledger.engine),
-        store=data_root.store,
-        clock=clock.now,
+        web=platform.web.fetch_options,
+        queue=DomainQueue(platform.ledger.engine),
+        store=store,
+        clock=platform.clock.now,
         seconds=time.time,
         worker=context.run.run_id,
-        options=survey_options(data_root.settings.domain_metadata, web),
+        options=survey_options(platform.settings.domain_metadata, platform.web),
     )
-    return dg.MaterializeResult(
-        metadata=run_metadata(
-            DOMAIN_METADATA,
-            {
-                "dagster/uri": data_root.store.uri(f"prod/{batch.folder}"),
-                "dagster/partition_row_count": sum(report.outcomes.values()),
-                "surveyed": report.surveyed,
-                "finished_before": report.finished_before,
-                "retries": report.retries,
-                "outcomes": markdown_table(("outcome", "domains"), report.outcomes.items()),
-                "ai_policies": _policy_table(report.ai_policies),
-                "slowest_hosts": markdown_table(("domain", "seconds"), report.slowest),
-                **{f"outcome_{name}": count for name, count in report.outcomes.items()},
-            },
-        ),
-        check_results=_verdicts(METADATA_CHECKS, context, platform),
-    )
+    return {
+        "dagster/uri": store.uri(f"prod/{batch.folder}"),
+        "dagster/partition_row_count": sum(report.outcomes.values()),
+        "surveyed": report.surveyed,
+        "finished_before": report.finished_before,
+        "retries": report.retries,
+        "outcomes": markdown_table(("outcome", "domains"), report.outcomes.items()),
+        "ai_policies": _policy_table(report.ai_policies),
+        "slowest_hosts": markdown_table(("domain", "seconds"), report.slowest),
+        **{f"outcome_{name}": count for name, count in report.outcomes.items()},
+    }
 
 
 @dataset_asset(DOMAIN_SURVEYS)
-def domain_surveys(
-    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.MaterializeResult[None]:
+def domain_surveys(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Write the survey results of a day as one table."""
-    report = build_table(context.partition_key, store=data_root.store)
-    facts = read_facts(data_root.store, report.date)
+    store = platform.data_root.store
+    report = build_table(context.partition_key, store=store)
+    facts = read_facts(store, report.date)
     counts = policy_counts(facts)
     outcomes = facts.group_by("outcome").len().sort("len", descending=True)
-    return dg.MaterializeResult(
-        metadata=run_metadata(
-            DOMAIN_SURVEYS,
-            {
-                "dagster/partition_row_count": report.rows,
-                "outcomes": markdown_table(outcomes.columns, outcomes.iter_rows()),
-                "ai_policies": markdown_table(counts.columns, counts.iter_rows()),
-                "dagster/uri": data_root.store.uri(f"{TABLE_DATASET}/date={report.date}"),
-                "ai_policies_plot": policy_plot(counts),
-                **trend_metadata(data_root.store, report.date),
-                "preview": preview(DOMAIN_SURVEYS, facts, columns=_SHOWN_FACTS),
-            },
+    return {
+        "dagster/partition_row_count": report.rows,
+        "outcomes": markdown_table(outcomes.columns, outcomes.iter_rows()),
+        "ai_policies": markdown_table(counts.columns, counts.iter_rows()),
+        "dagster/uri": store.uri(f"{TABLE_DATASET}/date={report.date}"),
+        "ai_policies_plot": policy_plot(counts),
+        **trend_metadata(store, report.date),
+        "preview": preview(DOMAIN_SURVEYS, facts, columns=_SHOWN_FACTS),
+    }
+
+
+def trend_metadata(store: ObjectStore, day: str) -> Mapping[str, dg.MetadataValue]:
+    """Return refusals by purpose and crawler over time, by country, and adoption of llms.txt."""
+    surveys = read_surveys(store, day)
+    if not surveys.height:
+        return {}
+    found, now = trend(surveys), by_country(standing(surveys, day))
+    newest = {**found.purposes, **found.bots, "llms.txt": found.llms_txt}
+    return {
+        "refusals_by_purpose": trend_plot(found.days, found.purposes, "domains that refuse"),
+        "refusals_by_bot": trend_plot(found.days, found.bots, "domains that refuse"),
+        "llms_txt": trend_plot(found.days, {"llms.txt": found.llms_txt}, "domains with llms.txt"),
+        "by_country": _table(now),
+        "shares_now": markdown_table(
+            ("what", "share"), zip(newest, shares(row[-1] for row in newest.values()), strict=True)
         ),
-    )
+        "domains_standing": dg.MetadataValue.int(int(now.get_column("domains").sum())),
+        "llms_txt_share": dg.MetadataValue.float(float(found.llms_txt[-1])),
+        **{
+            f"refuse_{name}_share": dg.MetadataValue.float(float(row[-1]))
+            for name, row in found.purposes.items()
+        },
+    }
+
+
+def _table(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:
+    return markdown_table(rows.columns, rows.head(_SHOWN_ROWS).iter_rows())
 
 
 @dataset_asset(USAGE_SIGNALS)
-def usage_signals(
-    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.MaterializeResult[None]:
+def usage_signals(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Write what the domains surveyed on a day state about use."""
-    report = build_usage_signals(context.partition_key, store=data_root.store)
-    rows = read_usage_signals(data_root.store, report.date)
+    store = platform.data_root.store
+    report = build_usage_signals(context.partition_key, store=store)
+    rows = read_usage_signals(store, report.date)
     counts = rows.group_by("system", "label", "value").agg(domains=pl.col("domain").n_unique())
     ranked = counts.sort("domains", "system", "label", descending=[True, False, False])
-    return dg.MaterializeResult(
-        metadata=run_metadata(
-            USAGE_SIGNALS,
-            {
-                "dagster/partition_row_count": report.rows,
-                "dagster/uri": data_root.store.uri(f"{USAGE_DATASET}/date={report.date}"),
-                "statements": preview(USAGE_SIGNALS, ranked),
-                "preview": preview(
-                    USAGE_SIGNALS, rows, columns=("domain", "system", "label", "value")
-                ),
-            },
-        ),
-    )
+    return {
+        "dagster/partition_row_count": report.rows,
+        "dagster/uri": store.uri(f"{USAGE_DATASET}/date={report.date}"),
+        "statements": preview(USAGE_SIGNALS, ranked),
+        "preview": preview(USAGE_SIGNALS, rows, columns=("domain", "system", "label", "value")),
+    }
 
 
 @dataset_asset(AI_POLICY_CHANGES)
-def ai_policy_changes(
-    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.MaterializeResult[None]:
+def ai_policy_changes(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Compare a day with each domain's last survey."""
-    report = build_changes(context.partition_key, store=data_root.store)
-    changes = read_changes(data_root.store, report.date)
-    return dg.MaterializeResult(
-        metadata=run_metadata(
-            AI_POLICY_CHANGES,
-            {
-                "dagster/partition_row_count": report.rows,
-                "dagster/uri": data_root.store.uri(f"{CHANGES_DATASET}/date={report.date}"),
-                "changes": preview(AI_POLICY_CHANGES, changes),
-                "changes_plot": changes_plot(changes),
-                **newly_refusing_metadata(changes),
-            },
-        ),
-    )
+    store = platform.data_root.store
+    report = build_changes(context.partition_key, store=store)
+    changes = read_changes(store, report.date)
+    newly = newly_refusing(changes)
+    return {
+        "dagster/partition_row_count": report.rows,
+        "dagster/uri": store.uri(f"{CHANGES_DATASET}/date={report.date}"),
+        "changes": preview(AI_POLICY_CHANGES, changes),
+        "changes_plot": changes_plot(changes),
+        "newly_refusing": _table(newly),
+        "newly_refusing_domains": newly.get_column("domain").n_unique(),
+    }
 
 
 def _policy_table(counts: Mapping[str, Mapping[str, int]]) -> dg.MarkdownMetadataValue:
@@ -267,29 +265,8 @@ def _policy_table(counts: Mapping[str, Mapping[str, int]]) -> dg.MarkdownMetadat
     return markdown_table(("bot", *POLICIES), rows)
 
 
-RULES = (
-    rebuild_rule(DOMAIN_QUEUE, wanted=lambda it: raw_batches(it.data_root.store)),
-    rebuild_rule(DOMAIN_METADATA),
-    rebuild_rule(DOMAIN_SURVEYS),
-    rebuild_rule(USAGE_SIGNALS),
-    rebuild_rule(AI_POLICY_CHANGES, wanted=lambda it: tabled_days(it.data_root.store)),
-)
-
-defs = dg.Definitions(
-    assets=[
-        research_datasets,
-        domain_queue,
-        domain_metadata,
-        domain_surveys,
-        usage_signals,
-        ai_policy_changes,
-    ],
-    asset_checks=[domains_are_surveyed_in_time.definition],
-    jobs=[seed_catalog_domains, plan_domain_resurveys],
-    schedules=[retry_unfinished_domains, resurvey_due_domains],
-    sensors=[
-        watch_research_datasets,
-        survey_catalog_domains,
-        *(reconciling_sensor(rule) for rule in RULES),
-    ],
-)
+QUEUE_RULE = rebuild_rule(DOMAIN_QUEUE, wanted=lambda it: raw_batches(it.data_root.store))
+METADATA_RULE = rebuild_rule(DOMAIN_METADATA)
+SURVEYS_RULE = rebuild_rule(DOMAIN_SURVEYS)
+SIGNALS_RULE = rebuild_rule(USAGE_SIGNALS)
+CHANGES_RULE = rebuild_rule(AI_POLICY_CHANGES, wanted=lambda it: tabled_days(it.data_root.store))

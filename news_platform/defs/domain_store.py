@@ -1,8 +1,8 @@
 """The assets of the domain store: staged days, the store by bucket range, and the catalog."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import dagster as dg
 import pydantic
@@ -10,23 +10,10 @@ import pydantic
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG, DOMAIN_STORE
 from news_platform.defs import ccnews_checks
-from news_platform.defs.assets import dataset_asset, rebuild_rule
-from news_platform.defs.checks import (
-    Reporter,
-    check,
-    evaluate_keys,
-    require_green,
-    verdict,
-)
-from news_platform.defs.metadata import markdown_table, run_metadata
-from news_platform.defs.partitions import RANGES
-from news_platform.defs.planning import Hold
-from news_platform.defs.plots import growth_plot
-from news_platform.defs.rebuild_rules import (
-    Fingerprints,
-    unsettled,
-)
-from news_platform.defs.sensors import reconciling_sensor
+from news_platform.defs.assets import Metadata, PartitionMetadata, dataset_asset, rebuild_rule
+from news_platform.defs.checks import check, require_green
+from news_platform.defs.metadata import growth_plot, markdown_table
+from news_platform.defs.rebuild_rules import Platform, unsettled
 from news_platform.domain_store.building.builder import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import (
     iter_count_problems,
@@ -45,11 +32,11 @@ from news_platform.domain_store.staging.stage import (
     stage_input,
     wanted_ranges,
 )
-from news_platform.resources import Clock, DataRoot, Resources, build_options
+from news_platform.resources import Resources, build_options
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
-from news_platform.storage.units import built_inputs, wanted_inputs
+from news_platform.storage.units import wanted_inputs
 
 # Batches in the plot of the store's growth.
 _SHOWN_BATCHES = 30
@@ -65,31 +52,25 @@ class RemovalConfig(dg.Config):
     )
 
 
-def _options(data_root: DataRoot, config: RemovalConfig) -> BuildOptions:
-    options = build_options(data_root.settings.domain_store, data_root.store)
+def _options(platform: Resources, config: RemovalConfig) -> BuildOptions:
+    options = build_options(platform.settings.domain_store, platform.data_root.store)
     return replace(options, allow_removal=config.allow_removal)
 
 
 @dataset_asset(DOMAIN_BUCKETS)
 def domain_buckets(
-    context: dg.AssetExecutionContext,
-    config: RemovalConfig,
-    data_root: dg.ResourceParam[DataRoot],
-    clock: dg.ResourceParam[Clock],
-) -> None:
+    context: dg.AssetExecutionContext, config: RemovalConfig, platform: Platform
+) -> PartitionMetadata:
     """Stage the pages of days by bucket."""
     require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
-    store, options = data_root.store, _options(data_root, config)
+    store, options = platform.data_root.store, _options(platform, config)
     require_allowed(staging_removal(store, context.partition_keys), options)
     for day in context.partition_keys:
+        now = platform.clock.now()
         report = stage_input(
-            day_input(store, day), store=store, batch=day, options=options, now=clock.now()
+            day_input(store, day), store=store, batch=day, options=options, now=now
         )
-        metadata = run_metadata(
-            DOMAIN_BUCKETS,
-            {**_stage_metadata(report), "dagster/uri": store.uri(DOMAIN_BUCKETS.name)},
-        )
-        context.add_asset_metadata(metadata, partition_key=day)
+        yield day, {**_stage_metadata(report), "dagster/uri": store.uri(DOMAIN_BUCKETS.name)}
 
 
 def _stage_metadata(report: StageReport) -> Mapping[str, object]:
@@ -121,18 +102,18 @@ def _range(resources: Resources, key: str) -> tuple[ObjectStore, Sequence[int]]:
     return store, range_buckets(key, read_bucket_count(store)) if is_built else ()
 
 
-@check("domain_store", built=_built_ranges, partitions_def=RANGES)
-def counts_equal_stage_1(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(DOMAIN_STORE, built=_built_ranges)
+def counts_equal_stage_1(resources: Resources, key: str) -> Iterable[str]:
     """Each bucket has as many records of the newest batches as were staged.
 
     If red: materialize the range again, which also rebuilds missing files; if it stays red,
     `store verify` names the file.
     """
-    return verdict(list(iter_count_problems(*_range(resources, key))))
+    return iter_count_problems(*_range(resources, key))
 
 
-@check("domain_store", built=_built_ranges, partitions_def=RANGES, blocking=True)
-def index_readable(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(DOMAIN_STORE, built=_built_ranges, blocking=True)
+def index_readable(resources: Resources, key: str) -> Iterable[str]:
     """Every fragment of a sample of domains exists and holds that domain.
 
     If red: data files were changed or deleted outside the platform; `store verify` lists them.
@@ -140,11 +121,11 @@ def index_readable(resources: Resources, key: str) -> dg.AssetCheckResult:
     """
     seed = int(resources.clock.now().timestamp())
     store, buckets = _range(resources, key)
-    return verdict(list(iter_read_problems(store, buckets, seed=seed)) if buckets else [])
+    return iter_read_problems(store, buckets, seed=seed) if buckets else ()
 
 
-@check("domain_store", built=_built_ranges, partitions_def=RANGES)
-def no_orphans(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(DOMAIN_STORE, built=_built_ranges)
+def no_orphans(resources: Resources, key: str) -> Iterable[str]:
     """No file is older than the grace period without belonging to a generation.
 
     If red: a builder was killed and left files. Readers are not affected; `store compact` deletes
@@ -152,7 +133,7 @@ def no_orphans(resources: Resources, key: str) -> dg.AssetCheckResult:
     """
     grace = timedelta(days=resources.settings.domain_store.grace_days + 1)
     oldest = resources.clock.now() - grace
-    return verdict(list(iter_orphan_problems(*_range(resources, key), before=oldest)))
+    return iter_orphan_problems(*_range(resources, key), before=oldest)
 
 
 CHECKS = (counts_equal_stage_1, index_readable, no_orphans)
@@ -160,26 +141,15 @@ CHECKS = (counts_equal_stage_1, index_readable, no_orphans)
 
 @dataset_asset(DOMAIN_STORE, checks=CHECKS)
 def domain_store(
-    context: dg.AssetExecutionContext,
-    config: RemovalConfig,
-    platform: dg.ResourceParam[Resources],
-) -> dg.MaterializeResult:  # type: ignore[type-arg] # with checks Dagster knows only the bare name
+    context: dg.AssetExecutionContext, config: RemovalConfig, platform: Platform
+) -> PartitionMetadata:
     """Merge new batches into ranges of buckets, and replace changed ones."""
     store, now = platform.data_root.store, platform.clock.now()
-    options = _options(platform.data_root, config)
+    options = _options(platform, config)
     for key in context.partition_keys:
         report = build_range(key, store=store, options=options, now=now)
-        buckets = range_buckets(key, options.buckets)
-        stats = read_stats(DomainStore(store), buckets)
-        metadata = run_metadata(
-            DOMAIN_STORE,
-            {**_range_metadata(report, stats), "dagster/uri": store.uri(DOMAIN_STORE.name)},
-        )
-        context.add_asset_metadata(metadata, partition_key=key)
-    keys = list(context.partition_keys)
-    reporter = Reporter(context.instance, context.run.run_id)
-    verdicts = [evaluate_keys(one, keys, platform, reporter) for one in CHECKS]
-    return dg.MaterializeResult(check_results=verdicts)
+        stats = read_stats(DomainStore(store), range_buckets(key, options.buckets))
+        yield key, {**_range_metadata(report, stats), "dagster/uri": store.uri(DOMAIN_STORE.name)}
 
 
 def _range_metadata(report: BuildReport, stats: StoreStats) -> Mapping[str, object]:
@@ -198,23 +168,18 @@ def _range_metadata(report: BuildReport, stats: StoreStats) -> Mapping[str, obje
 
 
 @dataset_asset(DOMAIN_CATALOG)
-def domain_catalog(data_root: dg.ResourceParam[DataRoot]) -> dg.MaterializeResult[None]:
+def domain_catalog(platform: Platform) -> Metadata:
     """Write the catalog of all domains."""
-    store = data_root.store
+    store = platform.data_root.store
     report = write_catalog(store, inputs=wanted_inputs(store, DOMAIN_CATALOG).get(WHOLE, ""))
-    return dg.MaterializeResult(
-        metadata=run_metadata(
-            DOMAIN_CATALOG,
-            {
-                "dagster/row_count": report.domains,
-                "dagster/uri": store.uri(DOMAIN_CATALOG.path),
-                "records": report.records,
-                "bytes": report.bytes,
-                "top_domains": markdown_table(["domain", "records"], report.top),
-                "growth": _growth(store),
-            },
-        )
-    )
+    return {
+        "dagster/row_count": report.domains,
+        "dagster/uri": store.uri(DOMAIN_CATALOG.path),
+        "records": report.records,
+        "bytes": report.bytes,
+        "top_domains": markdown_table(["domain", "records"], report.top),
+        "growth": _growth(store),
+    }
 
 
 def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
@@ -225,26 +190,16 @@ def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
     return growth_plot(catalog["first_seen"].drop_nulls().to_list(), records)
 
 
-def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
-    return unsettled(resources, stale, built_inputs(resources.data_root.store, DOMAIN_BUCKETS), now)
-
-
-BUCKETS_RULE = rebuild_rule(DOMAIN_BUCKETS, checks=ccnews_checks.CHECKS, holds=_unsettled)
+BUCKETS_RULE = rebuild_rule(
+    DOMAIN_BUCKETS, checks=ccnews_checks.CHECKS, holds=unsettled(DOMAIN_BUCKETS)
+)
 STORE_RULE = rebuild_rule(
     DOMAIN_STORE,
     wanted=lambda resources: wanted_ranges(resources.data_root.store),
     built=lambda resources: built_ranges(resources.data_root.store),
 )
-
-
-def _is_store_behind(resources: Resources) -> bool:
-    return bool(STORE_RULE.stale(resources))
-
-
-CATALOG_RULE = rebuild_rule(DOMAIN_CATALOG, checks=CHECKS, is_behind=_is_store_behind)
-RULES = (BUCKETS_RULE, STORE_RULE, CATALOG_RULE)
-
-defs = dg.Definitions(
-    assets=[domain_buckets, domain_store, domain_catalog],
-    sensors=[reconciling_sensor(rule) for rule in RULES],
+CATALOG_RULE = rebuild_rule(
+    DOMAIN_CATALOG,
+    checks=CHECKS,
+    is_behind=lambda resources: bool(STORE_RULE.stale(resources)),
 )

@@ -1,14 +1,15 @@
 """The whole graph: the definitions of all modules of this package, jobs, and the build order.
 
-A module takes part by what it defines: `defs` are its Dagster definitions, `CHECKS` its checks,
-`RULES` the rebuild rules of its assets. A job builds one asset for a set of partitions. Sensors do
-the same automatically; jobs are for backfills and for builds that should not wait.
+A module takes part by what it defines: assets, sensors, schedules, jobs, checks and rebuild rules.
+A job builds one asset for a set of partitions. Sensors do the same automatically; jobs are for
+backfills and for builds that should not wait.
 """
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
+from typing import TypeVar
 
 import dagster as dg
 
@@ -16,8 +17,10 @@ from news_platform import defs
 from news_platform.datasets.registry import DATASETS
 from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
-from news_platform.defs.tasks import TASKS
-from news_platform.resources import Resources
+from news_platform.defs.runs import JOB_ASSETS
+from news_platform.defs.sensors import reconciling_sensor
+
+T = TypeVar("T")
 
 
 def _modules() -> tuple[ModuleType, ...]:
@@ -26,19 +29,41 @@ def _modules() -> tuple[ModuleType, ...]:
     return tuple(import_module(f"{defs.__name__}.{name}") for name in names if name != own)
 
 
-_MODULES = _modules()
-_FEATURES = tuple(
-    one.defs for one in _MODULES if isinstance(getattr(one, "defs", None), dg.Definitions)
-)
+def _defined(kind: type[T], *modules: ModuleType) -> list[T]:
+    """Return the objects of a kind that modules define or import, each once."""
+    found = {id(one): one for module in modules for one in vars(module).values()}
+    return [one for one in found.values() if isinstance(one, kind)]
 
-CHECKS: tuple[Check, ...] = tuple(
-    {check.key: check for one in _MODULES for check in getattr(one, "CHECKS", ())}.values()
-)
+
+def definitions_of(
+    *modules: ModuleType, describe: Callable[[dg.AssetSpec], dg.AssetSpec] = lambda spec: spec
+) -> dg.Definitions:
+    """Return the Dagster definitions of modules, with the sensors of their rebuild rules.
+
+    `describe` adds what depends on the root to the spec of each asset.
+    """
+    assets = _defined(dg.AssetsDefinition, *modules)
+    in_own_step = {key for asset in assets for key in asset.check_keys}
+    checks = [one for one in _defined(Check, *modules) if one.key not in in_own_step]
+    rules = _defined(RebuildRule, *modules)
+    return dg.Definitions(
+        assets=dg.map_asset_specs(describe, [*_defined(dg.AssetSpec, *modules), *assets]),
+        asset_checks=[one.definition for one in checks],
+        sensors=[
+            *_defined(dg.SensorDefinition, *modules),
+            *(reconciling_sensor(rule) for rule in rules if rule.sensor),
+        ],
+        schedules=_defined(dg.ScheduleDefinition, *modules),
+        jobs=_defined(dg.JobDefinition, *modules),
+    )
+
+
+_MODULES = _modules()
+
+CHECKS: tuple[Check, ...] = tuple(_defined(Check, *_MODULES))
 """Every check, also those that assets evaluate in their own step."""
 
-_RULES: Mapping[str, RebuildRule] = {
-    rule.asset: rule for one in _MODULES for rule in getattr(one, "RULES", ())
-}
+_RULES: Mapping[str, RebuildRule] = {rule.asset: rule for rule in _defined(RebuildRule, *_MODULES)}
 BUILD_ORDER: tuple[RebuildRule, ...] = tuple(_RULES[name] for name in DATASETS if name in _RULES)
 """Every asset that is built, with its rebuild rule, parents before children."""
 
@@ -55,31 +80,18 @@ VIEWS: Mapping[str, str] = {
 """Selections for the filter field above the lineage graph and the catalog."""
 
 
-def _job_definitions() -> dg.Definitions:
-    """Build one job per task."""
-    building = [
+def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Definitions:
+    """Return the definitions of all modules, the jobs of assets, and the nightly checks."""
+    jobs = [
         dg.define_asset_job(
-            name, selection=dg.AssetSelection.assets(*task.assets), description=task.purpose
+            name,
+            selection=dg.AssetSelection.assets(*assets),
+            description=f"Build {assets[0]} now. {DATASETS[assets[0]].description}",
         )
-        for name, task in TASKS.items()
+        for name, assets in JOB_ASSETS.items()
     ]
-    return dg.Definitions(jobs=building)
-
-
-FEATURES = (*_FEATURES, _job_definitions(), nightly_definitions(CHECKS))
-"""The definitions of all modules."""
-
-
-def dagster_resources(resources: Resources) -> Mapping[str, object]:
-    """Return the resources by the parameter names of assets and sensors.
-
-    `platform` is all of them, for sensors and schedules that look for stale partitions.
-    """
-    return {
-        "platform": resources,
-        "data_root": resources.data_root,
-        "crawl": resources.crawl,
-        "web": resources.web,
-        "ledger": resources.ledger,
-        "clock": resources.clock,
-    }
+    return dg.Definitions.merge(
+        definitions_of(*_MODULES, describe=describe),
+        dg.Definitions(jobs=jobs),
+        nightly_definitions(CHECKS),
+    )

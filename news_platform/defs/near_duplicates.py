@@ -7,20 +7,18 @@ import dagster as dg
 import polars as pl
 
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
-from news_platform.defs.assets import dataset_asset, rebuild_rule
-from news_platform.defs.checks import check, verdict
-from news_platform.defs.metadata import preview, run_metadata
-from news_platform.defs.partitions import DAYS
+from news_platform.defs.assets import PartitionMetadata, dataset_asset, rebuild_rule
+from news_platform.defs.checks import check
+from news_platform.defs.metadata import preview
 from news_platform.defs.planning import Limits
-from news_platform.defs.rebuild_rules import Fingerprints
-from news_platform.defs.sensors import reconciling_sensor
+from news_platform.defs.rebuild_rules import Fingerprints, Platform
 from news_platform.near_duplicates.candidates import SketchOptions
 from news_platform.near_duplicates.pipeline import (
     build_day,
     clustered_days,
     wanted_days,
 )
-from news_platform.resources import DataRoot, Resources
+from news_platform.resources import Resources
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 
@@ -33,22 +31,22 @@ _LIMITS = Limits(runs=1, per_run=NEAR_DUPLICATES.per_run, spacing_seconds=3600)
 
 
 @dataset_asset(NEAR_DUPLICATES)
-def near_duplicates(
-    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> None:
+def near_duplicates(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
     """Cluster the articles of days by their MinHash bands."""
-    store, settings = data_root.store, data_root.settings.corpus
+    store, settings = platform.data_root.store, platform.settings.corpus
     # In order: a day takes over the names of the days before it.
     for day in sorted(context.partition_keys):
         report = build_day(store, day, days=settings.cluster_days, scratch=settings.scratch)
         if report is not None:
-            shown = {
-                "dagster/partition_row_count": report.articles,
-                "dagster/uri": store.uri(near_duplicates_path(day)),
-                "largest_clusters": _largest(_rows(store, day)),
-            }
-            metadata = run_metadata(NEAR_DUPLICATES, {**asdict(report), **shown})
-            context.add_asset_metadata(metadata, partition_key=day)
+            yield (
+                day,
+                {
+                    **asdict(report),
+                    "dagster/partition_row_count": report.articles,
+                    "dagster/uri": store.uri(near_duplicates_path(day)),
+                    "largest_clusters": _largest(_rows(store, day)),
+                },
+            )
 
 
 def _rows(store: ObjectStore, day: str) -> pl.DataFrame:
@@ -73,12 +71,8 @@ def _wanted(resources: Resources) -> Fingerprints:
     return wanted_days(resources.data_root.store, days=days)
 
 
-def _checked_days(resources: Resources) -> Iterable[str]:
-    return clustered_days(resources.data_root.store)[-_CHECKED_DAYS:]
-
-
-@check(NEAR_DUPLICATES.name, built=_checked_days, partitions_def=DAYS)
-def every_article_has_one_cluster(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(NEAR_DUPLICATES, newest=_CHECKED_DAYS)
+def every_article_has_one_cluster(resources: Resources, key: str) -> Iterable[str]:
     """Every article of a day has one cluster, and no cluster begins after its articles.
 
     If red: the file was changed manually or by another version; materialize the day again.
@@ -88,11 +82,11 @@ def every_article_has_one_cluster(resources: Resources, key: str) -> dg.AssetChe
         "without a cluster": pl.col("cluster_id").is_null(),
         "older than their cluster": pl.col("first_seen_at") > pl.col("seen_at"),
     }
-    return verdict(_problems(resources, key, wrong))
+    return _problems(resources, key, wrong)
 
 
-@check(NEAR_DUPLICATES.name, built=_checked_days, partitions_def=DAYS)
-def every_member_has_a_twin(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(NEAR_DUPLICATES, newest=_CHECKED_DAYS)
+def every_member_has_a_twin(resources: Resources, key: str) -> Iterable[str]:
     """Every article with a near-duplicate is in a cluster of at least two, and similar enough.
 
     If red: the file was changed manually or by another version; materialize the day again.
@@ -103,7 +97,7 @@ def every_member_has_a_twin(resources: Resources, key: str) -> dg.AssetCheckResu
         "with a Jaccard below the threshold": pl.col("jaccard") < SketchOptions().threshold,
         "with a wrong cluster size": size > pl.col("cluster_size"),
     }
-    return verdict(_problems(resources, key, wrong))
+    return _problems(resources, key, wrong)
 
 
 def _problems(resources: Resources, day: str, wrong: dict[str, pl.Expr]) -> list[str]:
@@ -116,13 +110,4 @@ def _problems(resources: Resources, day: str, wrong: dict[str, pl.Expr]) -> list
     return [f"{day}: {count} articles: {text}" for text, count in counts.items() if count]
 
 
-CHECKS = (every_article_has_one_cluster, every_member_has_a_twin)
-
 RULE = rebuild_rule(NEAR_DUPLICATES, wanted=_wanted, limits=lambda _: _LIMITS)
-RULES = (RULE,)
-
-defs = dg.Definitions(
-    assets=[near_duplicates],
-    asset_checks=[one.definition for one in CHECKS],
-    sensors=[reconciling_sensor(RULE)],
-)

@@ -1,31 +1,96 @@
-"""The checks of the articles of feeds."""
+"""The checks of feeds and their articles, and the sensors that report silence and matches."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 import dagster as dg
 
+from news_platform.datasets.feeds import ARTICLES, FEEDS
+from news_platform.defs.alerts import Alert, post_message
 from news_platform.defs.checks import check
-from news_platform.defs.metadata import markdown_table
-from news_platform.resources import Resources, open_full_texts, work_options
+from news_platform.defs.rebuild_rules import Platform
+from news_platform.defs.sensors import skip_reason
+from news_platform.errors import ConfigError, FetchError, hide_addresses
+from news_platform.resources import Resources, alarm_options, open_full_texts, work_options
+from news_platform.rss.feed_alarms import (
+    UntoldAlarms,
+    find_alarms,
+    mark_told,
+    untold_alarms,
+    update_alarms,
+)
 from news_platform.rss.ledger.status import doubled_main_rows, missing_full_texts, overdue_locks
+from news_platform.rss.saved_queries.pipeline import run_saved_queries
+from news_platform.rss.saved_queries.query_file import webhook_variables
 
+_SHOWN = 10
 # Older articles were checked when they were new, and every file costs a storage request.
 _CHECKED_DAYS = 2
+# What an alert says has begun, and what has healed, by kind of alarm.
+_BEGUN: Mapping[str, str] = {
+    "silent": "{n} feeds are silent against their own rhythm",
+    "failing": "{n} feeds have failed for a day",
+    "text_share": "{n} sources no longer give texts; their pages may have changed",
+}
+_HEALED: Mapping[str, str] = {
+    "silent": "{n} silent feeds have entries again",
+    "failing": "{n} failing feeds answer again",
+    "text_share": "{n} sources give texts again",
+}
 
 
-@check("articles")
-def no_url_hash_twice_as_main_row(resources: Resources, _key: str) -> dg.AssetCheckResult:
+@check(FEEDS)
+def feeds_keep_their_rhythm(resources: Resources, _key: str) -> Iterable[str]:
+    """No active feed has been silent for several times its usual gap between entries.
+
+    If red: `news-platform feeds why FEED` shows the last polls of a feed. Its publisher may have
+    moved it, or NEWS_PLATFORM_SILENCE_FACTOR is too strict for it.
+    """
+    return _alarms(resources, "silent")
+
+
+@check(FEEDS)
+def feeds_answer(resources: Resources, _key: str) -> Iterable[str]:
+    """No feed has failed at every poll for a day.
+
+    If red: `news-platform feeds why FEED` shows what failed. Pause or remove feeds that are gone.
+    """
+    return _alarms(resources, "failing")
+
+
+@check(ARTICLES)
+def sources_keep_their_texts(resources: Resources, _key: str) -> Iterable[str]:
+    """No source gives far fewer articles with a text than in the week before.
+
+    If red: the source has probably changed its pages. Look at some of its articles; give its feed a
+    CSS selector for the body, then `news-platform rss reextract --source SOURCE`.
+    """
+    return _alarms(resources, "text_share")
+
+
+def _alarms(resources: Resources, kind: str) -> Iterable[str]:
+    found = find_alarms(
+        resources.ledger.engine,
+        options=alarm_options(resources.settings),
+        now=resources.clock.now(),
+        kinds=[kind],
+    )
+    return [f"{alarm.thing}: {alarm.detail}" for alarm in found]
+
+
+@check(ARTICLES)
+def no_url_hash_twice_as_main_row(resources: Resources, _key: str) -> Iterable[str]:
     """No two main rows have the same url_hash.
 
     If red: the ledger has lost its unique index. Stop the workers (`news-platform pause`) and
     restore the index or a backup of the ledger; then `rss export` writes the tables again.
     """
-    return _check_result(doubled_main_rows(resources.ledger.engine))
+    return doubled_main_rows(resources.ledger.engine)
 
 
-@check("articles")
-def every_stored_row_has_its_full_text(resources: Resources, _key: str) -> dg.AssetCheckResult:
+@check(ARTICLES)
+def every_stored_row_has_its_full_text(resources: Resources, _key: str) -> Iterable[str]:
     """Every article stored in the last two days has its full text where its row says.
 
     If red: files were deleted by hand, or FULLTEXT_DIR was changed. Restore the setting or the
@@ -33,11 +98,11 @@ def every_stored_row_has_its_full_text(resources: Resources, _key: str) -> dg.As
     """
     since = resources.clock.now() - timedelta(days=_CHECKED_DAYS)
     texts = open_full_texts(resources.data_root)
-    return _check_result(missing_full_texts(resources.ledger.engine, texts, since=since))
+    return missing_full_texts(resources.ledger.engine, texts, since=since)
 
 
-@check("articles")
-def no_lock_older_than_its_lease(resources: Resources, _key: str) -> dg.AssetCheckResult:
+@check(ARTICLES)
+def no_lock_older_than_its_lease(resources: Resources, _key: str) -> Iterable[str]:
     """No article is still leased by a worker that has died.
 
     If red: no worker has run since one died. Check that the schedule `run_articles` is on and that
@@ -45,17 +110,75 @@ def no_lock_older_than_its_lease(resources: Resources, _key: str) -> dg.AssetChe
     """
     lease = work_options(resources.settings.rss).lease_seconds
     now, engine = resources.clock.now(), resources.ledger.engine
-    return _check_result(overdue_locks(engine, lease_seconds=lease, now=now))
+    return overdue_locks(engine, lease_seconds=lease, now=now)
 
 
-CHECKS = (
-    no_url_hash_twice_as_main_row,
-    every_stored_row_has_its_full_text,
-    no_lock_older_than_its_lease,
+def alarm_text(told: UntoldAlarms) -> str:
+    """Return the line that chat systems show: how many, and the first of them."""
+    pattern = (_HEALED if told.is_healed else _BEGUN)[told.kind]
+    details = {thing: detail for thing, _, detail in told.alarms}
+    shown = [
+        thing if told.is_healed else f"{thing} ({details[thing]})" for thing in told.things[:_SHOWN]
+    ]
+    more = len(details) - len(shown)
+    return f"{pattern.format(n=len(details))}: {', '.join(shown)}{f' and {more} more' * (more > 0)}"
+
+
+@dg.sensor(
+    name="watch_feeds",
+    description="Reports feeds and sources that went silent, once each, and their recovery.",
+    minimum_interval_seconds=900,
+    default_status=dg.DefaultSensorStatus.RUNNING,
 )
+def watch_feeds(context: dg.SensorEvaluationContext, platform: Platform) -> dg.SkipReason:
+    """Compare all feeds with their rhythm and report what has begun or healed since the last tick.
+
+    All alarms of one kind are one message: an outage of our own network is not a thousand.
+    """
+    if reason := skip_reason(platform.data_root.store):
+        return reason
+    engine, now = platform.ledger.engine, platform.clock.now()
+    found = find_alarms(engine, options=alarm_options(platform.settings), now=now)
+    update_alarms(engine, found, now=now)
+    failures = []
+    for told in untold_alarms(engine):
+        asset = "articles" if told.kind == "text_share" else "feeds"
+        alert = Alert(alarm_text(told), assets=asset)
+        (context.log.info if told.is_healed else context.log.error)(
+            "ALERT %s", hide_addresses(alert.text)
+        )
+        try:
+            post_message(platform.settings, alert)
+        except (FetchError, ConfigError) as error:
+            # Not marked as told: the next tick sends it again.
+            failures.append(str(error))
+        else:
+            mark_told(engine, told, now=now)
+    state = f"{len(found)} feeds and sources are silent"
+    return dg.SkipReason("; ".join([state, *dict.fromkeys(failures)]))
 
 
-def _check_result(found: Sequence[str]) -> dg.AssetCheckResult:
-    # The table is a sample for people; `count` has the number.
-    shown = markdown_table(("found",), ([thing] for thing in found[:20]))
-    return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "found": shown})
+@dg.sensor(
+    name="notify_of_matches",
+    description="Compares new articles with the saved queries and delivers their matches.",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def notify_of_matches(platform: Platform) -> dg.SkipReason:
+    """Run the saved queries beside all runs, so that a slow webhook keeps nothing waiting."""
+    if reason := skip_reason(platform.data_root.store):
+        return reason
+    report = run_saved_queries(
+        platform.ledger.engine,
+        platform.data_root.store,
+        path=platform.settings.newsroom.saved_queries,
+        variables=webhook_variables(os.environ),
+        clock=platform.clock.now,
+    )
+    if not report.queries:
+        return dg.SkipReason("there are no saved queries")
+    return dg.SkipReason(
+        f"{report.queries} queries, {report.found.articles} articles compared, "
+        f"{sum(report.found.matches.values())} new matches, {report.delivery.delivered} delivered, "
+        f"{report.delivery.failed} failed, {report.delivery.given_up} given up"
+    )

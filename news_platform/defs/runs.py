@@ -27,10 +27,13 @@ from dagster._core.storage.tags import (
 from dagster._time import get_current_timestamp
 from dagster_shared.error import SerializableErrorInfo
 
-from news_platform.defs.rebuild_rules import WHOLE, Parent
+from news_platform.datasets.dataset import WHOLE, Dataset
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.registry import DATASETS
+from news_platform.defs.rebuild_rules import Parent
 from news_platform.defs.sensor_state import CANCELED, DAY, HOUR, Attempt, RunError
-from news_platform.defs.tasks import TASKS
 from news_platform.errors import NewsPlatformError, is_retriable
+from news_platform.logs import bind_process
 
 # Tags of a run that a sensor requested: its asset, why, the inputs of its partitions as JSON, how
 # many attempts in a row, what the one before failed with, and a digest of the settings.
@@ -57,6 +60,26 @@ FRESH_PRIORITY, ALL_DAYS_PRIORITY = "2", "1"
 # Dagster looks for overdue runs every half minute, and lets a run end by itself for two minutes.
 _END_SECONDS = 300
 LOST = RunError("WorkerLost", "the run ended without an error of its own")
+_SHOWN_ASSETS = 3
+
+CRAWL_OUTPUTS = tuple(
+    name for name, dataset in DATASETS.items() if dataset.fingerprint == "collected"
+)
+"""Every asset that a run of raw_news writes; that is the first of them."""
+
+
+def _is_built_alone(dataset: Dataset) -> bool:
+    # Outside systems write what has no version; a run of raw_news writes its side tables.
+    is_side_table = dataset.fingerprint == "collected" and dataset is not RAW_NEWS
+    return dataset.is_asset and dataset.version is not None and not is_side_table
+
+
+JOB_ASSETS: Mapping[str, tuple[str, ...]] = {
+    f"build_{name}": CRAWL_OUTPUTS if dataset is RAW_NEWS else (name,)
+    for name, dataset in DATASETS.items()
+    if _is_built_alone(dataset)
+}
+"""One job per asset that is built, with the assets of its runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +183,7 @@ def run_assets(run: dg.DagsterRun) -> frozenset[str]:
     """Return the assets of a run; a run of one of our jobs as a whole has no selection."""
     if run.asset_selection is not None:
         return frozenset(key.to_user_string() for key in run.asset_selection)
-    task = TASKS.get(run.job_name)
-    return frozenset(task.assets) if task else frozenset()
+    return frozenset(JOB_ASSETS.get(run.job_name, ()))
 
 
 def run_partition(run: dg.DagsterRun) -> str:
@@ -339,3 +361,31 @@ def scheduled_run(asset: str) -> dg.RunRequest:
             PRIORITY_TAG: FRESH_PRIORITY,
         },
     )
+
+
+def run_naming_resources(resources: object) -> Mapping[str, dg.ResourceDefinition]:
+    """Return the resources as `platform`; a run that opens them names itself in all log lines.
+
+    A process executes one run at a time: the executor runs its steps in the process of the run. A
+    run is named until the next one opens its resources.
+    """
+
+    # Not a generator: whoever calls a sensor directly would have to open a context for it.
+    def opened(context: dg.InitResourceContext) -> object:
+        # A sensor or schedule has no run: several are evaluated at a time, in threads.
+        if context.run is not None:
+            bind_process(**run_facts(context.run))
+        return resources
+
+    return {"platform": dg.ResourceDefinition(opened)}
+
+
+def run_facts(run: dg.DagsterRun) -> dict[str, str]:
+    """Return what the log lines of a run are about."""
+    assets = sorted(key.to_user_string() for key in run.asset_selection or ())
+    shown = ",".join(assets[:_SHOWN_ASSETS]) + (",..." if len(assets) > _SHOWN_ASSETS else "")
+    return {
+        "run_id": run.run_id,
+        "asset": shown or run.job_name,
+        "partition": run_partition(run),
+    }

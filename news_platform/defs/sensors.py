@@ -9,16 +9,20 @@ decides; this module reads what a plan needs and carries it out.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
-from datetime import date, timedelta
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from functools import cache
 from importlib.metadata import version
+from urllib.parse import quote, unquote
 
 import dagster as dg
 from dagster._core.storage.tags import MAX_RETRIES_TAG, PRIORITY_TAG
 
+from news_platform.datasets.dataset import WHOLE
 from news_platform.defs.alerts import Alert, send_alert
 from news_platform.defs.planning import (
+    EVERY,
     Plan,
     Request,
     TickInput,
@@ -27,8 +31,7 @@ from news_platform.defs.planning import (
     is_fresh,
     plan_requests,
 )
-from news_platform.defs.rebuild_rules import WHOLE, Fingerprints, RebuildRule
-from news_platform.defs.retry_requests import delete_served, read_retry_requests
+from news_platform.defs.rebuild_rules import Fingerprints, Platform, RebuildRule, Seen
 from news_platform.defs.runs import (
     ALL_DAYS_PRIORITY,
     ATTEMPT_TAG,
@@ -43,6 +46,8 @@ from news_platform.defs.runs import (
     History,
     Work,
     read_history,
+    run_under_way,
+    scheduled_run,
     tag_failures,
 )
 from news_platform.defs.sensor_state import (
@@ -52,7 +57,7 @@ from news_platform.defs.sensor_state import (
     load_state,
     with_unreadable_inputs,
 )
-from news_platform.errors import NewsPlatformError, StoreUnavailable
+from news_platform.errors import NewsPlatformError, StorageError, StoreUnavailable
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import is_paused
@@ -60,6 +65,8 @@ from news_platform.storage.objects.store import ObjectStore
 
 # The answer of every sensor and schedule while the root is paused.
 PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
+# `news-platform retry` writes requests of operators here, and sensors read them.
+_RETRY_REQUESTS = "automation/retry_requests"
 
 
 def skip_reason(store: ObjectStore) -> dg.SkipReason | None:
@@ -162,38 +169,40 @@ def settings_digest(settings: Settings) -> str:
 
 
 def reconciling_sensor(rule: RebuildRule, *, interval_seconds: int = 60) -> dg.SensorDefinition:
-    """Build the sensor `follow_<asset>`; it also adds new keys to dynamic partitions."""
+    """Build the sensor of a rule; it also adds new keys to dynamic partitions."""
 
     @dg.sensor(
-        name=f"follow_{rule.asset}",
-        target=dg.AssetSelection.assets(rule.asset),
+        name=rule.sensor,
+        target=dg.AssetSelection.assets(*rule.outputs or (rule.asset,)),
         description=f"Requests the partitions of {rule.asset} that differ from their inputs.",
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def follow(
-        context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
+        context: dg.SensorEvaluationContext, platform: Platform
     ) -> dg.SensorResult | dg.SkipReason:
         state = load_state(context.cursor)
         try:
             if is_paused(platform.data_root.store):
                 return PAUSED
             work = Work.read(context.instance)
-            stale = rule.stale(platform)
+            seen = rule.seen(platform, state)
+            seen.record()
             plan = plan_of(
-                rule, platform, stale=stale, state=state, work=work, instance=context.instance
+                rule, platform, stale=seen.stale, state=state, work=work, instance=context.instance
             )
             report_plan(context, platform, plan)
         except NewsPlatformError as error:
             return report_unreadable_inputs(context, platform, rule.asset, error, state)
         return dg.SensorResult(
-            run_requests=run_requests(plan),
+            run_requests=[_run_request(plan, rule, one, seen) for one in plan.requests],
             skip_reason=None if plan.requests else plan.text(),
+            asset_events=seen.observations,
             # All of them, in order: a request for several needs an unbroken range.
             dynamic_partitions_requests=new_partitions(
                 context.instance, rule.partitions, sorted(plan.partitions)
             ),
-            cursor=dump_state(plan.state),
+            cursor=dump_state(replace(plan.state, listings=seen.listings)),
         )
 
     return follow
@@ -236,12 +245,7 @@ def report_unreadable_inputs(
     )
 
 
-def run_requests(plan: Plan) -> list[dg.RunRequest]:
-    """Return the run requests of a plan."""
-    return [_run_request(plan, request) for request in plan.requests]
-
-
-def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
+def _run_request(plan: Plan, rule: RebuildRule, request: Request, seen: Seen) -> dg.RunRequest:
     first, last = request.partitions[0], request.partitions[-1]
     tags = {
         REQUEST_TAG: plan.tick.asset,
@@ -254,7 +258,7 @@ def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
     }
     if request.previous:
         tags[PREVIOUS_TAG] = request.previous
-    if priority := _priority(last, plan.tick.now):
+    if priority := run_priority(last, plan.tick.now):
         tags[PRIORITY_TAG] = priority
     if first != last:
         tags |= {RANGE_START_TAG: first, RANGE_END_TAG: last}
@@ -262,12 +266,13 @@ def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
         run_key=request.run_key,
         partition_key=first if first == last and first != WHOLE else None,
         # Without it the run is an anonymous job to queues and alerts.
-        asset_selection=[dg.AssetKey(plan.tick.asset)],
+        asset_selection=[dg.AssetKey(name) for name in rule.outputs or (rule.asset,)],
+        run_config=seen.run_config(first),
         tags=tags,
     )
 
 
-def _priority(key: str, now: float) -> str:
+def run_priority(key: str, now: float) -> str:
     """Return the place of a run in Dagster's queue: new days, followers of all days, history.
 
     Otherwise the days that grow wait for hours behind the days that a backfill makes stale.
@@ -338,3 +343,102 @@ def add_partitions(
     partitions = defs.resolve_asset_graph().get(dg.AssetKey(asset)).partitions_def
     for request in new_partitions(instance, partitions, keys):
         instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+
+
+def asset_schedule(
+    rule: RebuildRule,
+    *,
+    cron: str,
+    description: str,
+    is_due: Callable[[Resources], object] | None = None,
+    run_config: Mapping[str, object] | None = None,
+) -> dg.ScheduleDefinition:
+    """Build the schedule `run_<asset>`: it runs an asset that is stale and not running already.
+
+    `is_due` replaces the rule, where more than what is stored decides.
+    """
+
+    @dg.schedule(
+        name=f"run_{rule.asset}",
+        target=dg.AssetSelection.assets(rule.asset),
+        cron_schedule=cron,
+        description=description,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    def tick(
+        context: dg.ScheduleEvaluationContext, platform: Platform
+    ) -> dg.RunRequest | dg.SkipReason:
+        if reason := skip_reason(platform.data_root.store):
+            return reason
+        # A long run must not get a queue of further runs behind it.
+        if running := run_under_way(context.instance, rule.asset):
+            return dg.SkipReason(f"run {running} has not finished")
+        if not (is_due or rule.stale)(platform):
+            return dg.SkipReason("nothing is due")
+        return scheduled_run(rule.asset).with_replaced_attrs(run_config=run_config)
+
+    return tick
+
+
+def nightly_job(
+    op: dg.OpDefinition, *, name: str, cron: str, description: str
+) -> tuple[dg.JobDefinition, dg.ScheduleDefinition]:
+    """Return the job that runs a maintenance op, and its schedule `<name>_every_night`."""
+    job = dg.GraphDefinition(name=name, node_defs=[op], description=description).to_job(
+        executor_def=dg.in_process_executor
+    )
+
+    @dg.schedule(
+        name=f"{name}_every_night",
+        job=job,
+        cron_schedule=cron,
+        description=f"Every night: {description}",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    def every_night(platform: Platform) -> dg.RunRequest | dg.SkipReason:
+        return skip_reason(platform.data_root.store) or dg.RunRequest()
+
+    return job, every_night
+
+
+def request_retry(store: ObjectStore, asset: str, partition: str | None, *, now: datetime) -> None:
+    """Request a retry of a partition, or of all stale partitions of an asset."""
+    body = json.dumps({"requested_at": now.timestamp()}).encode()
+    store.put(_path(asset, partition or EVERY), body)
+
+
+def read_retry_requests(store: ObjectStore, asset: str) -> Mapping[str, float]:
+    """Return when an operator requested a retry of each partition."""
+    paths = [info.path for info in store.list(f"{_RETRY_REQUESTS}/{asset}")]
+    names = [path.rpartition("/")[2].removesuffix(".json") for path in paths]
+    return {
+        unquote(name): _requested_at(store, path) for name, path in zip(names, paths, strict=True)
+    }
+
+
+def delete_served(store: ObjectStore, tick: TickInput) -> None:
+    """Delete the requests that a run has followed, and those of partitions that are not stale.
+
+    The run must exist: a daemon that is killed before it creates the run loses no request.
+    """
+    served = [key for key, at in tick.retry_requests.items() if _is_served(key, at, tick)]
+    if served:
+        store.delete([_path(tick.asset, key) for key in served])
+
+
+def _is_served(key: str, requested_at: float, tick: TickInput) -> bool:
+    wanted = tick.stale if key == EVERY else tick.stale.keys() & {key}
+    attempts = [tick.attempts.get(one) for one in wanted]
+    return all(one is not None and one.requested_at >= requested_at for one in attempts)
+
+
+def _requested_at(store: ObjectStore, path: str) -> float:
+    try:
+        return float(json.loads(store.read(path))["requested_at"])
+    except (ValueError, TypeError, KeyError) as error:
+        text = f"cannot parse {path!r}: delete it and request the retry again"
+        raise StorageError(text, thing=path) from error
+
+
+def _path(asset: str, key: str) -> str:
+    return f"{_RETRY_REQUESTS}/{asset}/{quote(key, safe='')}.json"

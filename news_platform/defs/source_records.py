@@ -1,6 +1,6 @@
 """The Dagster assets of source_records: stored page snapshots and the records made from them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import dagster as dg
@@ -13,12 +13,13 @@ from news_platform.datasets.source_records import (
     records_path,
     samples_path,
 )
-from news_platform.defs.assets import asset_spec, dataset_asset, rebuild_rule
-from news_platform.defs.checks import check, verdict
-from news_platform.defs.metadata import markdown_table, run_metadata
+from news_platform.defs.assets import Metadata, asset_spec, dataset_asset, rebuild_rule
+from news_platform.defs.checks import check
+from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partitions import INSTITUTIONS
-from news_platform.defs.sensors import observe_changes, reconciling_sensor, skip_reason
-from news_platform.resources import DataRoot, Resources, records_options, segment_options
+from news_platform.defs.rebuild_rules import Platform
+from news_platform.defs.sensors import observe_changes, skip_reason
+from news_platform.resources import Resources, records_options, segment_options
 from news_platform.source_records.pipeline import (
     DATASET,
     SEGMENTER_VERSION,
@@ -48,21 +49,17 @@ class RecordsConfig(dg.Config):
 
 @dataset_asset(SOURCE_RECORDS)
 def source_records(
-    context: dg.AssetExecutionContext,
-    config: RecordsConfig,
-    data_root: dg.ResourceParam[DataRoot],
-) -> dg.MaterializeResult[None]:
+    context: dg.AssetExecutionContext, config: RecordsConfig, platform: Platform
+) -> Metadata:
     """Segment the snapshots of an institution."""
-    store, institution = data_root.store, context.partition_key
-    options = records_options(data_root.settings.source_records)
+    store, institution = platform.data_root.store, context.partition_key
+    options = records_options(platform.settings.source_records)
     declare_options(store, options.segment)
     if not _is_due(store, institution, config.redo):
         context.log.info("%s is up to date; choose redo: all to segment it again", institution)
-        return dg.MaterializeResult(metadata={"unchanged": True, **_placed(store, institution)})
+        return {"unchanged": True, **_placed(store, institution)}
     report = build_institution(institution, store=store, options=options)
-    return dg.MaterializeResult(
-        metadata=run_metadata(SOURCE_RECORDS, _shown(report) | _placed(store, institution))
-    )
+    return _shown(report) | _placed(store, institution)
 
 
 def _is_due(store: ObjectStore, institution: str, redo: RebuildMode) -> bool:
@@ -100,24 +97,18 @@ def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its
     }
 
 
-def _institutions(resources: Resources) -> list[str]:
-    return sorted(built_inputs(resources.data_root.store, SOURCE_RECORDS))
-
-
-@check("source_records", built=_institutions, partitions_def=INSTITUTIONS)
-def records_are_sound(resources: Resources, key: str) -> dg.AssetCheckResult:
+@check(SOURCE_RECORDS)
+def records_are_sound(resources: Resources, key: str) -> Iterable[str]:
     """Every record has text and a complete provenance, and the order increases within a page.
 
     If red: the file was changed manually or by another version; materialize the institution
     again.
     """
     store = resources.data_root.store
-    return verdict(
-        list(record_problems(key, store=store)) if key in _institutions(resources) else []
-    )
+    return record_problems(key, store=store) if key in built_inputs(store, SOURCE_RECORDS) else ()
 
 
-@check("source_records", built=_institutions, partitions_def=INSTITUTIONS)
+@check(SOURCE_RECORDS)
 def few_pages_fail(resources: Resources, key: str) -> dg.AssetCheckResult:
     """The share of failed pages does not exceed a fifth.
 
@@ -134,9 +125,6 @@ def few_pages_fail(resources: Resources, key: str) -> dg.AssetCheckResult:
     )
 
 
-CHECKS = (records_are_sound, few_pages_fail)
-
-
 @dg.sensor(
     description=(
         "Adds a partition for every institution with snapshots, observes changed files, and "
@@ -146,17 +134,17 @@ CHECKS = (records_are_sound, few_pages_fail)
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def watch_page_snapshots(
-    context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
+    context: dg.SensorEvaluationContext, platform: Platform
 ) -> dg.SensorResult | dg.SkipReason:
     """Compare the snapshots with those of the last tick, and record the current options.
 
     A changed rule file or setting makes all institutions out of date.
     """
-    if reason := skip_reason(data_root.store):
+    store = platform.data_root.store
+    if reason := skip_reason(store):
         return reason
-    options = segment_options(data_root.settings.source_records)
-    declare_options(data_root.store, options)
-    found = wanted_institutions(data_root.store)
+    declare_options(store, segment_options(platform.settings.source_records))
+    found = wanted_institutions(store)
     return observe_changes(context, "page_snapshots", found, INSTITUTIONS)
 
 
@@ -175,14 +163,4 @@ RECORDS_RULE = rebuild_rule(
     wanted=lambda resources: wanted_institutions(resources.data_root.store),
     redone=_redone,
     outdated=lambda resources: len(outdated_institutions(resources.data_root.store)),
-)
-RULES = (RECORDS_RULE,)
-
-defs = dg.Definitions(
-    assets=[page_snapshots, source_records],
-    asset_checks=[one.definition for one in CHECKS],
-    sensors=[
-        watch_page_snapshots,
-        reconciling_sensor(RECORDS_RULE),
-    ],
 )

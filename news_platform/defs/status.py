@@ -123,9 +123,9 @@ def iter_statuses(
     work = Work.read(instance) if instance else Work()
     for rule in order:
         cursor = cursors.get(rule.sensor)
-        state, find = load_state(cursor), rule.stale_after
+        state = load_state(cursor)
         try:
-            stale = find(resources, state) if find and cursor else rule.stale(resources)
+            stale = rule.seen(resources, state).stale if cursor else rule.stale(resources)
             plan = plan_of(rule, resources, stale=stale, state=state, work=work, instance=instance)
             outdated = rule.outdated(resources) if rule.outdated else 0
             yield AssetStatus.of(plan, outdated=outdated)

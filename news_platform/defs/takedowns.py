@@ -1,15 +1,16 @@
 """Takedowns in Dagster: the asset that serves requests, its sensor and its check."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import dagster as dg
 
 from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
 from news_platform.datasets.takedowns import TAKEDOWNS
-from news_platform.defs.assets import dataset_asset
-from news_platform.defs.checks import check, verdict
-from news_platform.defs.metadata import markdown_table, run_metadata
-from news_platform.defs.rebuild_rules import RebuildRule
+from news_platform.defs.assets import Metadata, dataset_asset
+from news_platform.defs.checks import check
+from news_platform.defs.metadata import markdown_table
+from news_platform.defs.rebuild_rules import Platform, RebuildRule
 from news_platform.defs.runs import run_under_way
 from news_platform.defs.sensors import skip_reason
 from news_platform.errors import StorageError, hide_addresses
@@ -23,9 +24,7 @@ _SAMPLED_FILES = 5_000
 
 
 @dataset_asset(TAKEDOWNS)
-def takedowns(
-    context: dg.AssetExecutionContext, platform: dg.ResourceParam[Resources]
-) -> dg.MaterializeResult[None]:
+def takedowns(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Remove what is stored of all requests."""
     report = apply_root(platform)
     for note in report.notes:
@@ -37,15 +36,11 @@ def takedowns(
             f"{len(report.left)} places still hold what is taken down; the sensor tries again: "
             f"{min(report.left.values())}"
         )
-    store, now = platform.data_root.store, platform.clock.now()
-    return dg.MaterializeResult(
-        metadata=run_metadata(TAKEDOWNS, _metadata(report, read_states(store), now=now))
-    )
+    states, now = read_states(platform.data_root.store), platform.clock.now()
+    return _metadata(report, states, now=now)
 
 
-def _metadata(
-    report: ApplyReport, states: list[TakedownState], *, now: datetime
-) -> dict[str, dg.MetadataValue | int]:
+def _metadata(report: ApplyReport, states: list[TakedownState], *, now: datetime) -> Metadata:
     # Not the addresses: the event log would keep what a later request asks to forget.
     rows = [
         (one.request.id, one.request.kind, len(one.request.values), one.status(now))
@@ -65,8 +60,8 @@ def _metadata(
     }
 
 
-@check(ASSET)
-def nothing_taken_down_is_stored(resources: Resources, _key: str) -> dg.AssetCheckResult:
+@check(TAKEDOWNS)
+def nothing_taken_down_is_stored(resources: Resources, _key: str) -> Iterable[str]:
     """Nothing that is taken down is stored: a sample of the files of a large root, all of others.
 
     If red: run `news-platform takedown apply --all`, then `news-platform takedown verify`, which
@@ -77,11 +72,10 @@ def nothing_taken_down_is_stored(resources: Resources, _key: str) -> dg.AssetChe
     share = None if files <= _SAMPLED_FILES else _SAMPLED_FILES / files
     found = verify_root(resources, share=share)
     # The places alone: the addresses must not reach the event log.
-    return verdict([one.place for one in found.findings])
+    return [one.place for one in found.findings]
 
 
-CHECKS = (nothing_taken_down_is_stored,)
-RULES = (RebuildRule.when(ASSET, has_work),)
+TAKEDOWNS_RULE = RebuildRule.when(ASSET, has_work)
 
 
 @dg.sensor(
@@ -92,7 +86,7 @@ RULES = (RebuildRule.when(ASSET, has_work),)
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def finish_takedowns(
-    context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
+    context: dg.SensorEvaluationContext, platform: Platform
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run while something stored is still to be removed."""
     store = platform.data_root.store
@@ -103,10 +97,3 @@ def finish_takedowns(
     if running := run_under_way(context.instance, ASSET):
         return dg.SkipReason(f"run {running} has not finished")
     return dg.RunRequest(asset_selection=[dg.AssetKey(ASSET)])
-
-
-defs = dg.Definitions(
-    assets=[takedowns],
-    asset_checks=[one.definition for one in CHECKS],
-    sensors=[finish_takedowns],
-)

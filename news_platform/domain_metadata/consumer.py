@@ -31,14 +31,12 @@ from news_platform.domain_metadata.queue import (
 )
 from news_platform.domain_metadata.results import (
     DomainFiles,
-    GroupedWriter,
     finished_outcome,
     read_domain_files,
     read_previous,
     write_result,
 )
 from news_platform.domain_metadata.survey import SurveyResult, survey_domain
-from news_platform.errors import InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, first_cause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
@@ -129,15 +127,17 @@ class Consumer:
         # Messages that could not be settled: this run does not wait for their leases to expire.
         self._left: set[int] = set()
         self._policies: Counter[tuple[str, str]] = Counter()
-        is_remote = context.store.local_folder is None
-        threads = options.remote_writers if is_remote else options.local_writers
-        self._writers = GroupedWriter(self._write_results, threads=threads)
         self.report = SurveyReport(batch.key)
 
     async def run(self) -> SurveyReport:
         """Work until every message of the batch is settled by this or another consumer."""
         # Queue calls have their own thread, so that no lease expires behind a hundred uploads.
-        with ThreadPoolExecutor(1, thread_name_prefix="domain-queue") as self._queue_thread:
+        is_remote = self._context.store.local_folder is None
+        threads = self._options.remote_writers if is_remote else self._options.local_writers
+        with (
+            ThreadPoolExecutor(1, thread_name_prefix="domain-queue") as self._queue_thread,
+            ThreadPoolExecutor(threads, thread_name_prefix="survey-writer") as self._writers,
+        ):
             try:
                 await self._run()
             except ExceptionGroup as group:
@@ -261,20 +261,12 @@ class Consumer:
 
     async def _publish(self, claim: MessageClaim, surveyed: SurveyResult) -> bool:
         """Write the result unless another consumer has claimed the domain in the meantime."""
-        held = await self._is_held(claim)
-        cause = await self._writers.store(surveyed) if held else ""
-        if cause:
-            raise InputError(f"cannot write its files: {cause}")
-        return held
-
-    def _write_results(self, results: Sequence[SurveyResult]) -> list[str]:
-        """Write a group of results; return for each why it failed, or ''."""
-        return [self._write_result(surveyed) for surveyed in results]
-
-    def _write_result(self, surveyed: SurveyResult) -> str:
-        with boundary("domain", surveyed.metadata.registrable_domain) as unit:
-            write_result(self._context.store, surveyed, batch=self._batch, stored=self._stored)
-        return unit.cause
+        if not await self._is_held(claim):
+            return False
+        write = partial(write_result, batch=self._batch, stored=self._stored)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._writers, write, self._context.store, surveyed)
+        return True
 
     async def _is_held(self, claim: MessageClaim) -> bool:
         """Return whether this consumer still holds a claim."""

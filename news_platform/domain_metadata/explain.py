@@ -6,21 +6,15 @@ from urllib.parse import urlsplit
 from news_platform.datasets.domain_metadata import (
     METADATA_FILE,
     ROBOTS_FILE,
-    DomainMetadata,
-    RobotsFacts,
     domain_folder,
-    sanitized_domain,
 )
 from news_platform.datasets.evidence import Evidence
-from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.history import read_history
 from news_platform.domain_metadata.pipeline import METADATA_DATASET as DATASET
-from news_platform.domain_metadata.results import read_metadata
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.signals.verdict import EVERYBODY
-from news_platform.domain_metadata.usage import decision_of
-from news_platform.storage.commit.markers import read_markers
-from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.domain_metadata.usage import StoredSurvey, iter_surveys, survey_at
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.robots import Robots
 from news_platform.web.urls import url_host
 
@@ -32,11 +26,12 @@ def explain_site(
     store: ObjectStore, domain: str, *, url: str, user_agent: str
 ) -> Iterator[Evidence]:
     """Yield the newest survey of a domain, and what its rules say about a URL."""
-    found = _newest_survey(store, domain)
-    if found is None:
+    # The newest survey that learned the site's rules, else the newest of all.
+    survey = survey_at(store, domain) or next(iter_surveys(store, domain), None)
+    if survey is None:
         yield Evidence(DATASET, "absent", f"{domain} was never surveyed.")
         return
-    batch, facts = found
+    batch, facts = survey.batch, survey.facts
     folder = domain_folder(batch, domain)
     yield Evidence(
         DATASET,
@@ -46,8 +41,8 @@ def explain_site(
         source=f"{folder}/{METADATA_FILE}",
         details={"batch": batch.key, "country": facts.country, "category": facts.category},
     )
-    yield _robots_rule(store, folder, facts, url=url, user_agent=user_agent)
-    yield from _policies(store, batch, facts, url=url)
+    yield _robots_rule(survey, folder, url=url, user_agent=user_agent)
+    yield from _policies(survey, folder, url=url)
 
 
 def explain_changes(store: ObjectStore, domain: str) -> Iterator[Evidence]:
@@ -64,28 +59,13 @@ def explain_changes(store: ObjectStore, domain: str) -> Iterator[Evidence]:
         )
 
 
-def _newest_survey(store: ObjectStore, domain: str) -> tuple[PartitionInfo, DomainMetadata] | None:
-    """Return the newest survey that learned the site's rules, else the newest of all."""
-    other: tuple[PartitionInfo, DomainMetadata] | None = None
-    batches = map(PartitionInfo.parse, read_markers(store, DATASET))
-    for batch in sorted(batches, key=lambda one: one.date, reverse=True):
-        facts = read_metadata(store, batch, domain)
-        if facts is not None and facts.ai_policy is not None:
-            return batch, facts
-        if facts is not None and other is None:
-            other = batch, facts
-    return other
-
-
-def _robots_rule(
-    store: ObjectStore, folder: str, facts: DomainMetadata, *, url: str, user_agent: str
-) -> Evidence:
-    answer, name = _robots_file(facts, url_host(url))
+def _robots_rule(survey: StoredSurvey, folder: str, *, url: str, user_agent: str) -> Evidence:
+    name, answer = survey.robots_file(url_host(url))
     path = f"{folder}/{name}"
     if answer.status_code is None:
         text = f"{answer.host} gave no robots.txt: {answer.error or 'no answer'}."
         return Evidence(DATASET, "unknown", text, at=answer.fetched_at)
-    rules = Robots.of_answer(answer.status_code, _body(store, path) if answer.exists else b"")
+    rules = Robots.of_answer(answer.status_code, survey.read_file(name) if answer.exists else b"")
     state = "allowed" if rules.allows(user_agent, url) else "refused"
     rule = rules.deciding_rule(user_agent, url)
     if rule is None:
@@ -103,30 +83,14 @@ def _robots_rule(
     )
 
 
-def _robots_file(facts: DomainMetadata, host: str) -> tuple[RobotsFacts, str]:
-    """Return the robots.txt of the host, else that of the site, and its stored name."""
-    for other in facts.other_hosts:
-        if other.host == host:
-            return other, f"robots.{sanitized_domain(host)}.txt"
-    return facts.robots, ROBOTS_FILE
-
-
-def _body(store: ObjectStore, path: str) -> bytes:
-    try:
-        return store.read(path)
-    except NotFound:
-        return b""
-
-
-def _policies(
-    store: ObjectStore, batch: PartitionInfo, facts: DomainMetadata, *, url: str
-) -> Iterator[Evidence]:
+def _policies(survey: StoredSurvey, folder: str, *, url: str) -> Iterator[Evidence]:
+    facts = survey.facts
     if facts.ai_policy is None:
         yield Evidence(DATASET, "unknown", "What the site states about AI use is not known.")
         return
     path = urlsplit(url).path or "/"
     for purpose in PURPOSES:
-        found = decision_of(store, batch, facts, bot=EVERYBODY, purpose=purpose, path=path)
+        found = survey.decide(EVERYBODY, purpose, path)
         raw = "; ".join(dict.fromkeys(one.statement.raw for one in found.findings))
         yield Evidence(
             DATASET,
@@ -145,6 +109,6 @@ def _policies(
             "refused",
             f"robots.txt refuses the whole site to {', '.join(refused[:_SHOWN_BOTS])}{more}.",
             at=facts.collected_at,
-            source=f"{domain_folder(batch, facts.registrable_domain)}/{ROBOTS_FILE}",
+            source=f"{folder}/{ROBOTS_FILE}",
             details={"bots": ", ".join(refused)},
         )

@@ -15,8 +15,13 @@ from datetime import date
 import polars as pl
 
 from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
-from news_platform.domain_metadata.messages import UNKNOWN_AUTHORITY, is_domain
-from news_platform.domain_metadata.raw_files import import_file, iter_seeds, parse_records
+from news_platform.domain_metadata.raw_files import (
+    UNKNOWN_AUTHORITY,
+    import_file,
+    is_domain,
+    iter_seeds,
+    parse_records,
+)
 from news_platform.errors import InputError
 from news_platform.html.decode import decode_html
 from news_platform.storage.objects.store import ObjectStore

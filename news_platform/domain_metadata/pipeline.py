@@ -28,14 +28,12 @@ from news_platform.domain_metadata.consumer import (
     SurveyOptions,
     SurveyReport,
 )
-from news_platform.domain_metadata.messages import (
-    DroppedResearchRecord,
-    is_taken_down,
-    iter_messages,
-)
 from news_platform.domain_metadata.queue import AcceptedFile, DomainQueue
 from news_platform.domain_metadata.raw_files import (
+    DroppedResearchRecord,
     batch_fingerprint,
+    is_taken_down,
+    iter_messages,
     iter_seeds,
     mark_read,
     parse_records,

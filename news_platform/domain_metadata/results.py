@@ -3,28 +3,21 @@
 The success marker is written last, so a folder that has one was complete when it was written.
 """
 
-import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
 from news_platform.datasets.domain_metadata import (
     METADATA_FILE,
     PROD_FOLDER,
-    ROBOTS_FILE,
-    SITEMAP_FILE,
     SUCCESS_FILE,
     DomainMetadata,
-    RobotsFacts,
-    SitemapFacts,
     domain_folder,
     sanitized_domain,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.fetchers import KnownFile, PreviousSurvey
+from news_platform.domain_metadata.fetchers import KnownFile, PreviousSurvey, stored_files
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.survey import SurveyResult
 from news_platform.errors import StorageError
@@ -52,11 +45,11 @@ def write_result(
     """
     domain = surveyed.metadata.registrable_domain
     folder = domain_folder(batch, domain)
-    for file in surveyed.files:
-        store.put(f"{folder}/{file.name}", file.body)
+    for name, body in surveyed.files.items():
+        store.put(f"{folder}/{name}", body)
     # `stored` is the listing from the start of the run, so no LIST per domain is needed.
     left = stored.get(sanitized_domain(domain), frozenset())
-    strays = left - {file.name for file in surveyed.files} - {METADATA_FILE, SUCCESS_FILE}
+    strays = left - {*surveyed.files, METADATA_FILE, SUCCESS_FILE}
     if strays:
         store.delete([f"{folder}/{name}" for name in sorted(strays)])
     store.put(f"{folder}/{METADATA_FILE}", surveyed.metadata.model_dump_json(indent=1).encode())
@@ -64,18 +57,12 @@ def write_result(
         store.put(f"{folder}/{SUCCESS_FILE}", b"")
 
 
-def finished_outcome(store: ObjectStore, batch: PartitionInfo, domain: str) -> str | None:
-    """Return the outcome of a domain that has a success marker, or None if it must be surveyed.
-
-    A marker without readable facts does not count.
-    """
-    folder = domain_folder(batch, domain)
-    if not store.exists(f"{folder}/{SUCCESS_FILE}"):
-        return None
+def read_stored(store: ObjectStore, batch: PartitionInfo, domain: str, name: str) -> bytes:
+    """Return a file of a domain as its host sent it, b'' if it has none."""
     try:
-        return DomainMetadata.model_validate_json(store.read(f"{folder}/{METADATA_FILE}")).outcome
-    except (NotFound, ValidationError):
-        return None
+        return store.read(f"{domain_folder(batch, domain)}/{name}")
+    except NotFound:
+        return b""
 
 
 def read_metadata(store: ObjectStore, batch: PartitionInfo, domain: str) -> DomainMetadata | None:
@@ -84,15 +71,6 @@ def read_metadata(store: ObjectStore, batch: PartitionInfo, domain: str) -> Doma
         return read_facts_file(store, f"{domain_folder(batch, domain)}/{METADATA_FILE}")
     except NotFound:
         return None
-
-
-def read_robots(store: ObjectStore, batch: PartitionInfo, domain: str) -> str:
-    """Return the stored robots.txt of a domain, '' if it has none."""
-    try:
-        body = store.read(f"{domain_folder(batch, domain)}/{ROBOTS_FILE}")
-    except NotFound:
-        return ""
-    return body.decode("utf-8", "replace")
 
 
 def read_facts_file(store: ObjectStore, path: str) -> DomainMetadata:
@@ -105,51 +83,46 @@ def read_facts_file(store: ObjectStore, path: str) -> DomainMetadata:
         raise StorageError(message, thing=path) from error
 
 
-def read_previous(store: ObjectStore, batch: PartitionInfo, domain: str) -> PreviousSurvey | None:
-    """Return the stored survey of a domain, or None if its facts are missing or damaged."""
-    folder = domain_folder(batch, domain)
-    try:
-        facts = DomainMetadata.model_validate_json(store.read(f"{folder}/{METADATA_FILE}"))
-    except (NotFound, ValidationError):
-        return None  # an earlier result that is damaged does not stop today's survey
-    hosts = {
-        f"robots.{sanitized_domain(one.host)}.txt" if place else ROBOTS_FILE: one
-        for place, one in enumerate((facts.robots, *facts.other_hosts))
-    }
-    named: dict[str, RobotsFacts | SitemapFacts] = {**hosts, SITEMAP_FILE: facts.sitemap}
-    files = {
-        name: _read_unchanged(store, f"{folder}/{name}", one)
-        for name, one in named.items()
-        if KnownFile(one).headers
-    }
-    return PreviousSurvey(facts, {name: body for name, body in files.items() if body is not None})
+def finished_outcome(store: ObjectStore, batch: PartitionInfo, domain: str) -> str | None:
+    """Return the outcome of a domain that has a success marker, or None if it must be surveyed.
 
-
-def _read_unchanged(
-    store: ObjectStore, path: str, facts: RobotsFacts | SitemapFacts
-) -> bytes | None:
-    """Return a stored file; None if it is missing or not what the survey received."""
-    try:
-        body = store.read(path)
-    except NotFound:
+    A marker without readable facts does not count.
+    """
+    if not store.exists(f"{domain_folder(batch, domain)}/{SUCCESS_FILE}"):
         return None
-    return body if hashlib.sha256(body).hexdigest() == facts.sha256 else None
+    facts = _read_sound_facts(store, batch, domain)
+    return facts.outcome if facts else None
 
 
-def complete_folders(
-    store: ObjectStore, batch: PartitionInfo, stored: DomainFiles
-) -> frozenset[str]:
-    """Return the folders of a batch with a success marker and all files it stands for."""
-    folders = {f"{PROD_FOLDER}/{batch.folder}/{name}": names for name, names in stored.items()}
-    return frozenset(
-        folder
-        for folder, names in folders.items()
-        if SUCCESS_FILE in names and not any(_broken(store, folder, names))
+def read_previous(store: ObjectStore, batch: PartitionInfo, domain: str) -> PreviousSurvey | None:
+    """Return the stored survey of a domain, with the files that are as the survey received them."""
+    facts = _read_sound_facts(store, batch, domain)
+    if facts is None:
+        return None  # an earlier result that is damaged does not stop today's survey
+    wanted = {name: one.sha256 for name, one in stored_files(facts) if KnownFile(one).headers}
+    bodies = {name: read_stored(store, batch, domain, name) for name in wanted}
+    return PreviousSurvey(
+        facts, {name: body for name, body in bodies.items() if _sha256(body) == wanted[name]}
     )
 
 
+def _read_sound_facts(
+    store: ObjectStore, batch: PartitionInfo, domain: str
+) -> DomainMetadata | None:
+    """Return the facts of a domain, None if they are missing or damaged."""
+    body = read_stored(store, batch, domain, METADATA_FILE)
+    try:
+        return DomainMetadata.model_validate_json(body)
+    except ValidationError:
+        return None
+
+
+def _sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
 def iter_broken(store: ObjectStore, batch: PartitionInfo) -> Iterator[str]:
-    """Yield every contradiction to a success marker: files that are missing or have other bytes."""
+    """Yield the finished domains whose files are missing or have other bytes."""
     for domain, names in sorted(read_domain_files(store, batch).items()):
         if SUCCESS_FILE in names:
             yield from _broken(store, f"{PROD_FOLDER}/{batch.folder}/{domain}", names)
@@ -167,7 +140,7 @@ def _broken(store: ObjectStore, folder: str, names: frozenset[str]) -> Iterator[
     for name, sha256 in facts.files.items():
         if name not in names:
             yield f"{folder}/{name}: missing"
-        elif hashlib.sha256(store.read(f"{folder}/{name}")).hexdigest() != sha256:
+        elif _sha256(store.read(f"{folder}/{name}")) != sha256:
             yield f"{folder}/{name}: bytes differ from the recorded sha256"
 
 
@@ -181,69 +154,14 @@ def reopen_for_repair(
     """
     if queue.waiting(batch.key).messages:
         return []
-    complete = complete_folders(store, batch, read_domain_files(store, batch))
-    finished = {domain: domain_folder(batch, domain) for domain in queue.finished(batch.key)}
-    damaged = sorted(domain for domain, folder in finished.items() if folder not in complete)
+    stored = read_domain_files(store, batch)
+    damaged: list[str] = []
+    for domain in sorted(queue.finished(batch.key)):
+        names = stored.get(sanitized_domain(domain), frozenset())
+        folder = domain_folder(batch, domain)
+        if SUCCESS_FILE not in names or any(_broken(store, folder, names)):
+            damaged.append(domain)
     # Without its marker a reopened domain is surveyed, not recognised as finished.
-    store.delete([f"{finished[domain]}/{SUCCESS_FILE}" for domain in damaged])
+    store.delete([f"{domain_folder(batch, domain)}/{SUCCESS_FILE}" for domain in damaged])
     queue.reopen_finished(batch.key, damaged, now=now)
     return damaged
-
-
-T = TypeVar("T")
-
-# Results that finish within this time are written by one thread.
-_GATHER_SECONDS = 0.02
-# One group must take far less time than a lease, even if every write waits for the disk.
-_MAX_GROUP = 16
-
-
-class GroupedWriter(Generic[T]):
-    """Write results in groups, on at most `threads` threads of the running loop's executor.
-
-    Handing one result to a thread costs more CPU than producing it, and switching between threads
-    costs more again, so results that finish within 20 ms are written together. `write` returns for
-    each result why it could not be written, or ''.
-    """
-
-    def __init__(self, write: Callable[[Sequence[T]], Sequence[str]], *, threads: int) -> None:
-        self._write = write
-        self._idle = threads
-        self._waiting: list[tuple[T, asyncio.Future[str]]] = []
-        self._gathering = False
-
-    async def store(self, result: T) -> str:
-        """Return '' once the result is stored, else why it is not; raise an error of its group."""
-        loop = asyncio.get_running_loop()
-        stored: asyncio.Future[str] = loop.create_future()
-        self._waiting.append((result, stored))
-        if not self._gathering:
-            self._gathering = True
-            loop.call_later(_GATHER_SECONDS, self._start)
-        return await stored
-
-    def _start(self) -> None:
-        self._gathering = False
-        loop = asyncio.get_running_loop()
-        while self._idle and self._waiting:
-            # An equal share for every idle thread, rounded up.
-            share = min(-(-len(self._waiting) // self._idle), _MAX_GROUP)
-            taken, self._waiting = self._waiting[:share], self._waiting[share:]
-            self._idle -= 1
-            group = loop.run_in_executor(None, self._write, [result for result, _ in taken])
-            group.add_done_callback(partial(self._finish, [stored for _, stored in taken]))
-
-    def _finish(
-        self, waiters: Sequence[asyncio.Future[str]], group: asyncio.Future[Sequence[str]]
-    ) -> None:
-        error = group.exception()
-        causes = group.result() if error is None else [""] * len(waiters)
-        for stored, cause in zip(waiters, causes, strict=True):
-            if stored.done():
-                continue  # its waiter was cancelled
-            if error is not None:
-                stored.set_exception(error)
-            else:
-                stored.set_result(cause)
-        self._idle += 1
-        self._start()

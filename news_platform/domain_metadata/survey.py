@@ -1,14 +1,12 @@
 """Survey one domain: fetch its robots.txt and sitemap and return the facts, files and outcome."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 from news_platform.datasets.domain_metadata import (
-    ROBOTS_FILE,
     SITEMAP_FILE,
     AiPolicyFacts,
     DomainMetadata,
@@ -16,24 +14,22 @@ from news_platform.datasets.domain_metadata import (
     SitemapFacts,
     SourceFacts,
     UsageFacts,
-    sanitized_domain,
 )
 from news_platform.datasets.research_datasets import DomainQueueMessage
 from news_platform.domain_metadata.fetchers import (
     Clock,
+    DomainFetcher,
     FoundSitemap,
     HostRobots,
     PreviousSurvey,
     SurveyFetchOptions,
-    count_children,
-    fetch_robots,
-    fetch_sitemap,
+    UsageFetcher,
+    stored_files,
 )
-from news_platform.domain_metadata.messages import is_domain
-from news_platform.domain_metadata.signals.robots_signals import parse_robots_signals
-from news_platform.domain_metadata.signals.statements import UseStatement
+from news_platform.domain_metadata.raw_files import is_domain
+from news_platform.domain_metadata.signals.robots_signals import RobotsSignals, parse_robots_signals
+from news_platform.domain_metadata.signals.verdict import verdicts_for_everybody
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
-from news_platform.domain_metadata.usage_fetch import RequestBudget, UsageFetcher, usage_facts
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import AI_BOTS_VERSION, AiStance, policies_of
 from news_platform.web.urls import url_host
@@ -63,21 +59,12 @@ NO_ROBOTS = SurveyOutcome("no_robots", "final")
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A file as the host sent it, to be stored beside the facts."""
-
-    name: str
-    body: bytes
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class SurveyResult:
     """The result for one domain: its facts, its outcome, and the files as the hosts sent them."""
 
     metadata: DomainMetadata
     outcome: SurveyOutcome
-    files: tuple[StoredFile, ...]
+    files: Mapping[str, bytes]
     retry_after: str | None = None
 
 
@@ -97,54 +84,51 @@ async def survey_domain(
     sent again, and whose deferred files come first. Fetch errors do not raise; they become the
     outcome.
     """
-    agent = options.user_agent
-    hosts = [
-        await fetch_robots(host, fetcher=fetcher, clock=clock, user_agent=agent, previous=previous)
-        for host in _hosts(message)
-    ]
-    budget = RequestBudget(sum(2 if host.facts.tls_failed else 1 for host in hosts))
-    edge = _Edge(fetcher, clock, options, previous)
-    usage = _usage_fetcher(hosts, budget, edge=edge)
-    if usage is not None:
-        await usage.fetch_home_and_licenses(_robots_statements(hosts))
-    found = await _sitemap(hosts, budget, edge=edge)
+    domain = DomainFetcher(fetcher, clock, options, previous)
+    hosts = [await domain.fetch_robots(host) for host in _hosts(message)]
+    host = _authoritative_host(hosts)
+    # A site that refuses us is asked for nothing but robots.txt.
+    is_open = host is not None and host.rules.policy(options.user_agent) != "disallow_all"
+    known = host if host is not None and _is_conclusive(host) else None
+    signals = _robots_signals(known) if known else None
+    usage = UsageFetcher(domain, _origin(known), known.rules) if known and is_open else None
+    if usage is not None and signals is not None:
+        await usage.fetch_home_and_licenses(signals.statements)
+    found = await _sitemap(hosts, host if is_open else None, domain)
     if usage is not None:
         await usage.fetch_small_files(previous.deferred if previous else ())
-    found.facts.news_sitemaps = _news_sitemaps(hosts, found, agent)
-    outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
-    files = tuple(_files(hosts, found))
-    facts = _metadata(message, hosts, found, outcome=outcome, collected_at=clock())
-    facts.usage = _usage(hosts, usage, requests=budget.used)
-    facts.files = {file.name: file.sha256 for file in files}
-    waits = (found.retry_after, *(host.retry_after for host in hosts))
-    return SurveyResult(facts, outcome, files, next(filter(None, waits), None))
-
-
-def _metadata(
-    message: DomainQueueMessage,
-    hosts: list[HostRobots],
-    found: FoundSitemap,
-    *,
-    outcome: SurveyOutcome,
-    collected_at: datetime,
-) -> DomainMetadata:
-    authoritative = _authoritative_host(hosts)
-    return DomainMetadata(
+    found.facts.news_sitemaps = _news_sitemaps(
+        hosts, found, host if is_open else None, options.user_agent
+    )
+    outcome = outcome_of([one.facts for one in hosts], found.facts, tries=tries)
+    facts = DomainMetadata(
         domain_id=message.domain_id,
         registrable_domain=message.registrable_domain,
         country=message.partition_info.country,
         category=message.partition_info.category,
         date=message.partition_info.date,
-        collected_at=collected_at,
+        collected_at=clock(),
         outcome=outcome.name,
         final=outcome.status == "final",
-        final_origin=_origin(authoritative) if authoritative else None,
+        final_origin=_origin(host) if host else None,
         robots=hosts[0].facts,
-        other_hosts=[host.facts for host in hosts[1:]],
+        other_hosts=[one.facts for one in hosts[1:]],
         sitemap=found.facts,
-        ai_policy=_ai_policy(authoritative),
-        source=_source(message),
+        # The policies of a robots.txt that was read, or of a host that has none.
+        ai_policy=_policy_facts(known.rules.ai_stance()) if known else None,
+        usage=_usage_facts(known, signals, usage, domain.requests) if known and signals else None,
+        source=SourceFacts(
+            raw_file_path=message.source_file_path,
+            domain_url=message.domain_url,
+            authority=message.authority,
+        ),
     )
+    bodies = [*(one.body for one in hosts), found.body]
+    names = [name for name, _ in stored_files(facts)]
+    files = {name: body for name, body in zip(names, bodies, strict=True) if body is not None}
+    facts.files = {name: one.sha256 or "" for name, one in stored_files(facts) if name in files}
+    waits = (found.retry_after, *(one.retry_after for one in hosts))
+    return SurveyResult(facts, outcome, files, next(filter(None, waits), None))
 
 
 def _hosts(message: DomainQueueMessage) -> Iterator[str]:
@@ -159,98 +143,68 @@ def _hosts(message: DomainQueueMessage) -> Iterator[str]:
         yield host
 
 
-def _usage_fetcher(
-    hosts: list[HostRobots], budget: RequestBudget, *, edge: "_Edge"
-) -> UsageFetcher | None:
-    """Return the fetcher of further files, or None if the site cannot or must not be asked."""
-    host, agent = _authoritative_host(hosts), edge.options.user_agent
-    if host is None or not _is_conclusive(host) or _is_refused(host, agent):
-        return None
-    return UsageFetcher(
-        _origin(host), host.rules, edge.fetcher, edge.clock, agent, budget, edge.previous
-    )
+def _robots_signals(host: HostRobots) -> RobotsSignals:
+    return parse_robots_signals(host.body or b"", source=_rules_url(host), rules=host.rules)
 
 
-def _is_refused(host: HostRobots, user_agent: str) -> bool:
-    """Return whether a host closes its whole site to us."""
-    return host.rules.policy(user_agent) == "disallow_all"
-
-
-def _robots_statements(hosts: list[HostRobots]) -> Sequence[UseStatement]:
-    host = _authoritative_host(hosts)
-    if host is None or host.body is None:
-        return ()
-    return parse_robots_signals(host.body, source=host.facts.url, rules=host.rules).statements
-
-
-def _usage(
-    hosts: list[HostRobots], fetched: UsageFetcher | None, *, requests: int
-) -> UsageFacts | None:
-    host = _authoritative_host(hosts)
-    if host is None or not _is_conclusive(host):
-        return None
-    source = host.facts.final_url or host.facts.url
-    return usage_facts(
-        host.body,
-        host.rules,
-        source=source,
-        fetched_at=host.facts.fetched_at,
-        fetched=fetched,
+def _usage_facts(
+    host: HostRobots, signals: RobotsSignals, fetched: UsageFetcher | None, requests: int
+) -> UsageFacts:
+    """Return everything that a site states, with robots.txt first."""
+    source, files = _rules_url(host), fetched.files if fetched else []
+    times = {source: host.facts.fetched_at} | {file.url: file.fetched_at for file in files}
+    statements = [
+        # The source of a header or element is the URL, a blank and its name.
+        replace(one, fetched_at=times.get(one.source.partition(" ")[0]))
+        for one in (*signals.statements, *(fetched.statements if fetched else ()))
+    ]
+    verdicts = verdicts_for_everybody(statements, rules=host.rules, source=source)
+    return UsageFacts(
+        statements=statements,
+        files=files,
         requests=requests,
+        deferred=fetched.deferred if fetched else [],
+        managed_robots=signals.managed,
+        verdicts={str(purpose): verdict for purpose, verdict in verdicts.items()},
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
-    """How a survey reaches the web, and the previous survey that it compares with."""
+async def _sitemap(
+    hosts: Sequence[HostRobots], host: HostRobots | None, domain: DomainFetcher
+) -> FoundSitemap:
+    """Return the first valid sitemap, or else the most informative failure.
 
-    fetcher: PoliteFetcher
-    clock: Clock
-    options: SurveyFetchOptions
-    previous: PreviousSurvey | None
-
-
-async def _sitemap(hosts: list[HostRobots], budget: RequestBudget, *, edge: _Edge) -> FoundSitemap:
-    """Return the first valid sitemap, or else the most informative failure."""
+    `host` is the one whose rules apply, None if the site cannot or must not be asked.
+    """
     others: list[FoundSitemap] = []
-    for url, found_by in _candidates(hosts, edge.options):
-        if not budget.spend():
+    for url, found_by in _candidates(hosts, host, domain.options) if host else ():
+        if not domain.has_requests_left:
             break
-        found = await fetch_sitemap(
-            url,
-            found_by=found_by,
-            fetcher=edge.fetcher,
-            clock=edge.clock,
-            options=edge.options,
-            previous=edge.previous,
-        )
+        found = await domain.fetch_sitemap(url, found_by=found_by)
         if found.facts.exists and found.facts.kind != "invalid":
-            await count_children(found, fetcher=edge.fetcher, options=edge.options)
+            await domain.count_children(found)
             return found
         others.append(found)
-    return min(others, key=_rank, default=FoundSitemap(SitemapFacts(fetched_at=edge.clock())))
+    return min(others, key=_rank, default=FoundSitemap(SitemapFacts(fetched_at=domain.clock())))
 
 
 def _candidates(
-    hosts: list[HostRobots], options: SurveyFetchOptions
+    hosts: Sequence[HostRobots], host: HostRobots, options: SurveyFetchOptions
 ) -> Iterator[tuple[str, Literal["robots", "default"]]]:
     """Yield the sitemaps listed in robots.txt, then the default URL, as far as it allows them."""
     named = dict.fromkeys(url for each in hosts for url in each.facts.sitemap_urls)
-    host = _authoritative_host(hosts)
-    if host is not None and _is_refused(host, options.user_agent):
-        return  # a site that refuses us is asked for nothing but robots.txt
     for url in list(named)[: options.max_sitemaps_tried]:
         yield url, "robots"
-    if host is not None:
-        default = f"{_origin(host)}/{SITEMAP_FILE}"
-        if default not in named and host.rules.allows(options.user_agent, default):
-            yield default, "default"
+    default = f"{_origin(host)}/{SITEMAP_FILE}"
+    if default not in named and host.rules.allows(options.user_agent, default):
+        yield default, "default"
 
 
-def _news_sitemaps(hosts: list[HostRobots], found: FoundSitemap, user_agent: str) -> list[str]:
+def _news_sitemaps(
+    hosts: Sequence[HostRobots], found: FoundSitemap, host: HostRobots | None, user_agent: str
+) -> list[str]:
     """Return the sitemaps for news that we may fetch: of robots.txt, of an index, or the stored."""
-    host = _authoritative_host(hosts)
-    if host is None or _is_refused(host, user_agent):
+    if host is None:
         return []
     named = [url for each in hosts for url in each.facts.sitemap_urls]
     # A sitemap that its host confirmed was not parsed again, but its facts are those of last time.
@@ -266,9 +220,13 @@ def _rank(found: FoundSitemap) -> int:
     return 1 if found.facts.exists else 2
 
 
+def _rules_url(host: HostRobots) -> str:
+    """Return the URL that robots.txt was finally read from."""
+    return host.facts.final_url or host.facts.url
+
+
 def _origin(host: HostRobots) -> str:
-    """Return the scheme and host of the URL that robots.txt was finally read from."""
-    scheme, _, rest = (host.facts.final_url or host.facts.url).partition("://")
+    scheme, _, rest = _rules_url(host).partition("://")
     return f"{scheme}://{_AUTHORITY_END.split(rest, maxsplit=1)[0]}"
 
 
@@ -289,22 +247,6 @@ def _is_conclusive(host: HostRobots) -> bool:
     return robots_outcome(host.facts, tries=1).status == "final"
 
 
-def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]:
-    for place, host in enumerate(hosts):
-        if host.body is not None and host.facts.sha256 is not None:
-            other = f"robots.{sanitized_domain(host.facts.host)}.txt"
-            yield StoredFile(other if place else ROBOTS_FILE, host.body, host.facts.sha256)
-    if found.body is not None and found.facts.sha256 is not None:
-        yield StoredFile(SITEMAP_FILE, found.body, found.facts.sha256)
-
-
-def _ai_policy(host: HostRobots | None) -> AiPolicyFacts | None:
-    """Return the policies of a robots.txt that was read, or of a host that has none."""
-    if host is None or not _is_conclusive(host):
-        return None
-    return _policy_facts(host.rules.ai_stance())
-
-
 # Most sites have one of a few stances, so the facts of a stance are computed once.
 @lru_cache(maxsize=1024)
 def _policy_facts(stance: AiStance) -> AiPolicyFacts:
@@ -313,14 +255,6 @@ def _policy_facts(stance: AiStance) -> AiPolicyFacts:
         list_version=AI_BOTS_VERSION,
         policies={policy.bot: policy.policy for policy in policies},
         own=[policy.bot for policy in policies if policy.source == "own"],
-    )
-
-
-def _source(message: DomainQueueMessage) -> SourceFacts:
-    return SourceFacts(
-        raw_file_path=message.source_file_path,
-        domain_url=message.domain_url,
-        authority=message.authority,
     )
 
 

@@ -1,25 +1,37 @@
 """Read the stored surveys and decide whether a crawler may use a site for a purpose.
 
 usage_policy("example.com", "GPTBot", "ai_train", root="data").verdict
+
+`usage_policy` reads the surveys of one domain on every call. An export decides about millions of
+articles, sorted by domain: `UsageHistory` reads each survey once.
 """
 
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cached_property, lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from news_platform.datasets.domain_metadata import ROBOTS_FILE, DomainMetadata, domain_folder
+from news_platform.datasets.domain_metadata import DomainMetadata, RobotsFacts, sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.fetchers import stored_files
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
-from news_platform.domain_metadata.results import read_metadata
+from news_platform.domain_metadata.results import read_domain_files, read_metadata, read_stored
 from news_platform.domain_metadata.signals.statements import PURPOSES, Purpose
 from news_platform.domain_metadata.signals.verdict import Decision, Finding, Verdict, decide
-from news_platform.domain_metadata.usage_fetch import statements_of
 from news_platform.errors import InputError
 from news_platform.storage.commit.markers import read_markers
-from news_platform.storage.objects.store import NotFound, ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.text.readable import as_day
 from news_platform.web.robots import Robots
 from news_platform.web.urls import registrable_domain
+
+NEVER_SURVEYED = "unknown"
+# Articles come sorted by domain, so few domains are asked about again.
+_REMEMBERED_DOMAINS = 2048
+_REMEMBERED_DECISIONS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,77 @@ class UsagePolicy:
     surveyed_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class VerdictAt:
+    """A verdict, and when the survey that it follows from was made; None: there is none."""
+
+    verdict: str
+    surveyed_at: datetime | None = None
+
+
+class StoredSurvey:
+    """One stored survey of a domain; its robots.txt is read when first needed."""
+
+    def __init__(self, store: ObjectStore, batch: PartitionInfo, facts: DomainMetadata) -> None:
+        self.batch, self.facts = batch, facts
+        self._store = store
+        self.decide = lru_cache(_REMEMBERED_DECISIONS)(self._decide)
+
+    @property
+    def is_conclusive(self) -> bool:
+        """Return whether the survey learned the site's rules."""
+        return self.facts.ai_policy is not None
+
+    def robots_file(self, host: str | None = None) -> tuple[str, RobotsFacts]:
+        """Return the name and facts of the robots.txt of a host, else of the one that applies."""
+        found = stored_files(self.facts)
+        files = [(name, one) for name, one in found if isinstance(one, RobotsFacts)]
+        if host is None:
+            return next((pair for pair in files if pair[1].exists), files[0])
+        return next((pair for pair in files if pair[1].host == host), files[0])
+
+    def read_file(self, name: str) -> bytes:
+        """Return a stored file, b'' if there is none: after a 4xx the site has no rules."""
+        return read_stored(self._store, self.batch, self.facts.registrable_domain, name)
+
+    @cached_property
+    def _rules(self) -> tuple[Robots, str]:
+        """Return the access rules, and the URL that they were read from."""
+        name, robots = self.robots_file()
+        return Robots.parse(self.read_file(name)), robots.final_url or robots.url
+
+    def _decide(self, bot: str, purpose: Purpose, path: str = "/") -> Decision:
+        """Return the verdict that follows from this survey."""
+        statements = self.facts.usage.statements if self.facts.usage is not None else []
+        rules, source = self._rules
+        return decide(statements, rules=rules, bot=bot, purpose=purpose, path=path, source=source)
+
+
+def iter_surveys(
+    store: ObjectStore, domain: str, *, batches: Iterable[PartitionInfo] | None = None
+) -> Iterator[StoredSurvey]:
+    """Yield the stored surveys of a domain, the latest day first."""
+    if batches is None:
+        batches = map(PartitionInfo.parse, read_markers(store, METADATA_DATASET))
+    for batch in sorted(batches, key=lambda one: one.date, reverse=True):
+        facts = read_metadata(store, batch, domain)
+        if facts is not None:
+            yield StoredSurvey(store, batch, facts)
+
+
+def survey_at(
+    store: ObjectStore, domain: str, *, at: datetime | None = None
+) -> StoredSurvey | None:
+    """Return the last conclusive survey of a domain not after `at`, else the first after it."""
+    later: StoredSurvey | None = None
+    for survey in iter_surveys(store, domain):
+        if survey.is_conclusive:
+            if at is None or survey.facts.collected_at <= at:
+                return survey
+            later = survey
+    return later
+
+
 def usage_policy(
     domain: str,
     bot: str,
@@ -55,66 +138,51 @@ def usage_policy(
     """
     name, use = registrable_domain(domain), parse_purpose(purpose)
     store = root if isinstance(root, ObjectStore) else open_store(str(root))
-    found = survey_at(store, name, at=_instant(at))
-    if found is None:
+    survey = survey_at(store, name, at=_instant(at))
+    if survey is None:
         return UsagePolicy(name, bot, use, path, "unspecified")
-    batch, facts = found
-    decision = decision_of(store, batch, facts, bot=bot, purpose=use, path=path)
-    return UsagePolicy(
-        name, bot, use, path, decision.verdict, decision.findings, facts.collected_at
-    )
+    found = survey.decide(bot, use, path)
+    at = survey.facts.collected_at
+    return UsagePolicy(name, bot, use, path, found.verdict, found.findings, at)
 
 
-def decision_of(
-    store: ObjectStore,
-    batch: PartitionInfo,
-    facts: DomainMetadata,
-    *,
-    bot: str,
-    purpose: Purpose,
-    path: str = "/",
-) -> Decision:
-    """Return the verdict that follows from one stored survey."""
-    statements = statements_of(facts.usage) if facts.usage is not None else []
-    rules, source = survey_rules(store, batch, facts)
-    return decide(statements, rules=rules, bot=bot, purpose=purpose, path=path, source=source)
+class UsageHistory:
+    """The verdicts on addresses at given times, from the surveys under a root."""
 
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._surveys = lru_cache(_REMEMBERED_DOMAINS)(self._read_surveys)
 
-def survey_at(
-    store: ObjectStore, domain: str, *, at: datetime | None
-) -> tuple[PartitionInfo, DomainMetadata] | None:
-    """Return the last conclusive survey of a domain not after `at`, else the first after it."""
-    later: tuple[PartitionInfo, DomainMetadata] | None = None
-    keys = read_markers(store, METADATA_DATASET)
-    for batch in sorted(map(PartitionInfo.parse, keys), key=lambda one: one.date, reverse=True):
-        facts = read_metadata(store, batch, domain)
-        if facts is None or facts.ai_policy is None:
-            continue  # nothing was learned about the site's rules
-        if at is None or facts.collected_at <= at:
-            return batch, facts
-        later = batch, facts
-    return later
+    def verdict(self, url: str, *, bot: str, purpose: str, at: datetime) -> VerdictAt:
+        """Return what the site of an address had stated about its path.
 
+        The last survey not after `at` counts, else the first one after it.
+        """
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # such an address has no site
+            return VerdictAt(NEVER_SURVEYED)
+        surveys = self._surveys(registrable_domain(parts.hostname or ""))
+        if not surveys:
+            return VerdictAt(NEVER_SURVEYED)
+        place = bisect_right([one.facts.collected_at for one in surveys], at)
+        chosen = surveys[max(place - 1, 0)]
+        path = parts.path + (f"?{parts.query}" if parts.query else "")
+        decision = chosen.decide(bot, parse_purpose(purpose), path or "/")
+        return VerdictAt(decision.verdict, chosen.facts.collected_at)
 
-def survey_rules(
-    store: ObjectStore, batch: PartitionInfo, facts: DomainMetadata
-) -> tuple[Robots, str]:
-    """Return the access rules of a survey and the URL that they were read from."""
-    robots = next((one for one in (facts.robots, *facts.other_hosts) if one.exists), facts.robots)
-    try:
-        path = f"{domain_folder(batch, facts.registrable_domain)}/{_robots_file(facts)}"
-        body = store.read(path)
-    except NotFound:
-        body = b""  # a 4xx: the site has no rules
-    return Robots.parse(body), robots.final_url or robots.url
+    @cached_property
+    def _domains(self) -> Mapping[PartitionInfo, frozenset[str]]:
+        """Return the domains of every batch, by the names of their folders."""
+        batches = map(PartitionInfo.parse, read_markers(self._store, METADATA_DATASET))
+        return {batch: frozenset(read_domain_files(self._store, batch)) for batch in batches}
 
-
-def _robots_file(facts: DomainMetadata) -> str:
-    """Return the stored robots.txt that applies: that of the domain, or of its second host."""
-    if facts.robots.exists:
-        return ROBOTS_FILE
-    other = (name for name in facts.files if name.startswith("robots.") and name != ROBOTS_FILE)
-    return next(other, ROBOTS_FILE)
+    def _read_surveys(self, domain: str) -> tuple[StoredSurvey, ...]:
+        folder = sanitized_domain(domain)
+        held = [batch for batch, domains in self._domains.items() if folder in domains]
+        surveys = iter_surveys(self._store, domain, batches=held)
+        found = [one for one in surveys if one.is_conclusive]
+        return tuple(sorted(found, key=lambda one: one.facts.collected_at))
 
 
 def parse_purpose(text: str) -> Purpose:

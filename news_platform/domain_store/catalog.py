@@ -11,7 +11,7 @@ from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import read_table, write_table
+from news_platform.storage.parquet import write_table
 from news_platform.takedowns.build_filters import cleaned_later
 
 # Upper bounds, in records per domain, of the bins in which domains are counted.
@@ -52,11 +52,6 @@ def write_catalog_now(store: ObjectStore, *, inputs: str, workers: int = 8) -> C
     totals = {"domains": report.domains, "records": report.records, "bytes": report.bytes}
     write_marker(store, DOMAIN_CATALOG.name, "all", inputs=inputs, report=totals)
     return report
-
-
-def read_catalog(store: ObjectStore) -> pl.DataFrame:
-    """Return the catalog; raise NotFound when it was never written."""
-    return read_table(store, DOMAIN_CATALOG.path, DOMAIN_CATALOG)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import compress
 from typing import BinaryIO, cast
 
 from isal import isal_zlib
@@ -136,55 +136,12 @@ def iter_lines(contents: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def rewrite_run(raw: bytes, kept: Sequence[bool]) -> bytes:
-    """Leave records out of a run; members in which nothing changes are copied as they are.
-
-    `kept` says for each record, in the order of the run, whether it stays.
-    """
-    out: list[bytes] = []
-    flags = iter(kept)
-    for members, content in _iter_groups(raw):
-        lines = content.split(b"\n")[:-1]
-        stays = list(islice(flags, len(lines)))
-        if all(stays):
-            out.append(members)
-        elif any(stays):
-            out.append(_encoded(list(compress(lines, stays))))
-    return b"".join(out)
-
-
-def _encoded(lines: list[bytes]) -> bytes:
+    """Encode a run again without some records; `kept` says for each, in order, whether it stays."""
     sink = io.BytesIO()
     writer = MemberWriter(sink)
-    writer.add("", lines)
+    writer.add("", compress(iter_lines(iter_inflated([raw])), kept))
     writer.end_domain()
     return sink.getvalue()
-
-
-def _iter_groups(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield members with their content; those that share a record larger than a member together."""
-    start, pieces = 0, []
-    for end, content in _iter_members(raw):
-        pieces.append(content)
-        if content.endswith(b"\n"):
-            yield raw[start:end], b"".join(pieces)
-            start, pieces = end, []
-    if pieces:
-        raise StorageError("the last record has no line end: it is truncated")
-
-
-def _iter_members(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the end of each gzip member and its content."""
-    rest = raw
-    while rest:
-        member = isal_zlib.decompressobj(GZIP)
-        try:
-            content = member.decompress(rest)
-        except IsalError as error:  # type: ignore[misc] # its stub names no class
-            raise StorageError(f"cannot inflate a gzip member: {error}") from error
-        if not member.eof:
-            raise StorageError("cannot inflate a gzip member: it is truncated")
-        rest = member.unused_data
-        yield len(raw) - len(rest), content
 
 
 # A larger file waits for its upload on disk, not in memory.

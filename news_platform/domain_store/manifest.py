@@ -276,15 +276,6 @@ def without_expired(manifest: Manifest, *, before: int) -> tuple[Manifest, list[
     return replace(manifest, retired=kept), expired
 
 
-@dataclass(frozen=True, slots=True)
-class GcReport:
-    """What was deleted from one bucket."""
-
-    bucket: int
-    files: int
-    bytes: int
-
-
 def find_orphans(
     store: ObjectStore, current: Current, *, bucket: int, before: datetime
 ) -> list[ObjectInfo]:
@@ -314,19 +305,19 @@ def find_unneeded(
     return [*(info for info in retired if info is not None), *orphans]
 
 
-def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: datetime) -> GcReport:
-    """Delete the files that have not been needed for longer than the grace period."""
+def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: datetime) -> int:
+    """Delete the files that have not been needed for longer than the grace period; count them."""
     current, before = read_current(store, bucket), now - options.grace
     unneeded = find_unneeded(store, current, bucket=bucket, before=before)
     if not unneeded:
-        return GcReport(bucket, 0, 0)
+        return 0
     try:
         forget_retired(store, current, before=before, now=now)
     except Conflict:
         # Another writer is at work on the bucket; the next gc deletes what is left.
-        return GcReport(bucket, 0, 0)
+        return 0
     store.delete(info.path for info in unneeded)
-    return GcReport(bucket, len(unneeded), sum(info.size_bytes for info in unneeded))
+    return len(unneeded)
 
 
 def forget_retired(store: ObjectStore, base: Current, *, before: datetime, now: datetime) -> None:

@@ -133,12 +133,6 @@ def iso_as_stated(written: str) -> str | None:
         return None
 
 
-def parse_shown_date(shown: str, order: DayOrder = "unknown") -> datetime | None:
-    """Return the day (and time) in a short visible text; None if it is ambiguous."""
-    found = find_shown_date(shown, order)
-    return found.at if found else parse_date(shown)
-
-
 def find_shown_date(shown: str, order: DayOrder = "unknown") -> StatedDate | None:
     """Return the first date that a visible text shows.
 

@@ -41,11 +41,6 @@ _TAG = re.compile(r"<[^<>]*>")
 _PAGE_FIELDS = ("@graph", "mainEntity", "mainEntityOfPage")
 
 
-def article_object(root: html.HtmlElement) -> JsonObject:
-    """Return the fullest article object of the page, with references resolved; {} without one."""
-    return fullest_article(all_objects(root))
-
-
 def all_objects(root: html.HtmlElement) -> list[JsonObject]:
     """Return every object in the JSON-LD of the page, in the order written."""
     return [found for document in _documents(root) for found in iter_objects(document)]
@@ -247,21 +242,16 @@ def _has_text(thing: JsonObject, key: str) -> bool:
     return isinstance(thing.get(key), str)
 
 
-_META_KEYS = frozenset(
-    (
-        "og:title",
-        "twitter:title",
-        "article:published_time",
-        "og:published_time",
-        "datepublished",
-        "date",
-        "dc.date.issued",
-        "parsely-pub-date",
-        "author",
-        "article:author",
-        "parsely-author",
-    )
+_DATE_KEYS = (
+    "article:published_time",
+    "og:published_time",
+    "datepublished",
+    "parsely-pub-date",
+    "dc.date.issued",
+    "date",
 )
+_AUTHOR_KEYS = ("author", "parsely-author", "article:author")
+_META_KEYS = frozenset(("og:title", "twitter:title", *_DATE_KEYS, *_AUTHOR_KEYS))
 _TEXT_LIMIT = 1000
 
 
@@ -290,17 +280,6 @@ def parse_page_metadata(tree: HTMLTree, html: bytes) -> PageMetadata:
         author=author
         or next((name for key in _AUTHOR_KEYS if (name := _person(meta.get(key)))), None),
     )
-
-
-_DATE_KEYS = (
-    "article:published_time",
-    "og:published_time",
-    "datepublished",
-    "parsely-pub-date",
-    "dc.date.issued",
-    "date",
-)
-_AUTHOR_KEYS = ("author", "parsely-author", "article:author")
 
 
 def _meta(tree: HTMLTree) -> Mapping[str, str]:

@@ -14,7 +14,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Coroutine, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -147,6 +148,35 @@ async def run_concurrently(tasks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     except BaseExceptionGroup as error:
         raise first_cause(error) from error
     return [task.result() for task in running]
+
+
+async def consume_claims(
+    claim: Callable[[], Awaitable[Iterable[T]]],
+    work_on: Callable[[T], Awaitable[None]],
+    *,
+    concurrency: int,
+) -> None:
+    """Work on claimed rows, batch by batch, until `claim` returns an empty one: nothing is due."""
+    waiting: deque[T] = deque()
+    claiming = asyncio.Lock()
+    empty_claims = 0
+
+    async def next_row() -> T | None:
+        nonlocal empty_claims
+        # One claim at a time: the other consumers wait and take rows of the same batch. If it is
+        # empty, that answers all who waited for it, and they do not ask the ledger again.
+        before = empty_claims
+        async with claiming:
+            if not waiting and empty_claims == before:
+                waiting.extend(await claim())
+                empty_claims += not waiting
+            return waiting.popleft() if waiting else None
+
+    async def consume() -> None:
+        while (row := await next_row()) is not None:
+            await work_on(row)
+
+    await run_concurrently(consume() for _ in range(concurrency))
 
 
 def first_cause(error: BaseException) -> BaseException:

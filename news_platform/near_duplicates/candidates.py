@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from rensa import RMinHash
 
 from news_platform.datasets.near_duplicates import bands_path, sketches_path
-from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames
 from news_platform.text.normalize import shingles
@@ -50,12 +49,6 @@ class SketchOptions:
     # Hostile pages have millions of words; the first ones are enough to compare.
     max_chars: int = 200_000
 
-    def __post_init__(self) -> None:
-        if not 0.0 < self.threshold <= 1.0:
-            raise InputError(f"invalid threshold {self.threshold!r}: expected 0 < threshold <= 1")
-        if min(self.shingle_words, self.bands, self.rows, self.min_shared_bands) < 1:
-            raise InputError(f"invalid {self!r}: sizes and counts must be at least 1")
-
     @property
     def fingerprint(self) -> str:
         """Return the parameters that a stored sketch depends on; others are not comparable."""
@@ -66,15 +59,14 @@ class SketchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """The sorted shingle hashes of a text and one key per band, as signed 64-bit integers."""
+    """The sorted shingle hashes of a text and one key per band, as signed 64-bit integers.
 
+    `text_key` are 16 hex digits that are equal exactly for texts with the same shingles.
+    """
+
+    text_key: str
     shingle_hashes: ShingleHashes
     band_keys: tuple[int, ...]
-
-    @property
-    def text_key(self) -> str:
-        """Return 16 hex digits that are equal exactly for texts with the same shingles."""
-        return hashlib.sha256(self.shingle_hashes.tobytes()).hexdigest()[:16]
 
 
 # Never change this: another seed gives other keys, which would not match the stored ones.
@@ -94,7 +86,8 @@ def sketch_of(text: str, options: SketchOptions) -> Sketch | None:
     )
     # 32 of 64 bits suffice: with a thousand shingles, one text in five thousand has a collision.
     unique = np.unique(np.array(hashes[0], dtype=np.uint64).astype(np.uint32))
-    return Sketch(unique, _band_keys(matrix.to_rows()[0], options.rows))
+    text_key = hashlib.sha256(unique.tobytes()).hexdigest()[:16]
+    return Sketch(text_key, unique, _band_keys(matrix.to_rows()[0], options.rows))
 
 
 def cluster_id(document_id: str, text_key: str) -> str:

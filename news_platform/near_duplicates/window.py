@@ -1,6 +1,6 @@
 """Cluster the near-identical articles of a day with those of the days before it.
 
-The texts of a day become sketches, stored for the days that follow; `window_candidates.py` finds
+The texts of a day become sketches, stored for the days that follow; `candidates.py` finds
 those that are near-identical. A cluster keeps the name of its oldest article; when an article joins
 two clusters, the newer name points to the older one from then on, and readers resolve it
 (`reading.py`). Nothing that was written for an earlier day changes.
@@ -26,6 +26,7 @@ from news_platform.datasets.near_duplicates import (
 )
 from news_platform.isolation.boundary import boundary
 from news_platform.near_duplicates.candidates import (
+    Sketch,
     SketchOptions,
     TextPair,
     alike_pairs,
@@ -80,7 +81,7 @@ class _Day:
     """The articles of a day and the sketches of their distinct texts."""
 
     articles: list[_SeenArticle] = field(default_factory=list)
-    sketches: dict[str, tuple[str, bytes, tuple[int, ...]]] = field(default_factory=dict)
+    sketches: dict[str, tuple[str, Sketch]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -149,15 +150,8 @@ def _sketch_day(store: ObjectStore, day: str, options: SketchOptions, takedowns:
     for article, sketch in rows:
         found.articles.append(article)
         if sketch is not None and article.text_key not in found.sketches:
-            found.sketches[sketch.text_key] = (article.url_hash, sketch.shingles, sketch.bands)
+            found.sketches[sketch.text_key] = (article.url_hash, sketch)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredSketch:
-    text_key: str
-    shingles: bytes
-    bands: tuple[int, ...]
 
 
 def _articles(
@@ -166,7 +160,7 @@ def _articles(
     options: SketchOptions,
     takedowns: Takedowns,
     left_out: Counter[str],
-) -> Iterator[tuple[_SeenArticle, _StoredSketch | None]]:
+) -> Iterator[tuple[_SeenArticle, Sketch | None]]:
     for table in DELTA_TABLES:
         for file in DeltaDataset(store, table, STATISTICS_COLUMNS).files():
             if file.partition == day:
@@ -178,15 +172,10 @@ def _articles(
                         yield _SeenArticle(url_hash, source, url, seen_at, key), sketch
 
 
-def _sketch(
-    url: str, text: str, options: SketchOptions, left_out: Counter[str]
-) -> _StoredSketch | None:
+def _sketch(url: str, text: str, options: SketchOptions, left_out: Counter[str]) -> Sketch | None:
     found = None
     with boundary("article", url) as unit:
-        sketch = sketch_of(text, options)
-        if sketch is not None:
-            shingles = sketch.shingle_hashes.tobytes()
-            found = _StoredSketch(sketch.text_key, shingles, sketch.band_keys)
+        found = sketch_of(text, options)
     if found is None:
         left_out["failed" if unit.cause else "too_short"] += 1
     return found
@@ -198,7 +187,10 @@ def _write_sketches(store: ObjectStore, day: str, today: _Day, twins: Mapping[st
 
 
 def _sketch_frame(today: _Day) -> pl.DataFrame:
-    rows = [(key, url_hash, shingles) for key, (url_hash, shingles, _) in today.sketches.items()]
+    rows = [
+        (key, url_hash, sketch.shingle_hashes.tobytes())
+        for key, (url_hash, sketch) in today.sketches.items()
+    ]
     return pl.DataFrame(rows, schema=dict(CLUSTER_SKETCHES.schema), orient="row")
 
 
@@ -206,8 +198,8 @@ def _band_frame(today: _Day, twins: Mapping[str, str]) -> pl.DataFrame:
     """Return the band keys of the day's texts."""
     # A text that an earlier day has is compared no further: it is in that one's cluster.
     rows = [
-        (place, list(bands), key not in twins)
-        for place, (key, (_, _, bands)) in enumerate(today.sketches.items())
+        (place, list(sketch.band_keys), key not in twins)
+        for place, (key, (_, sketch)) in enumerate(today.sketches.items())
     ]
     return pl.DataFrame(rows, schema=dict(CLUSTER_BANDS.schema), orient="row")
 
@@ -293,7 +285,7 @@ class _Clusters:
     def _name_new_texts(self) -> None:
         """Give each new text a cluster of its own, and each known text the one that it has."""
         seen = {article.url_hash: article.seen_at for article in self._today.articles}
-        for key, (url_hash, _, _) in self._today.sketches.items():
+        for key, (url_hash, _) in self._today.sketches.items():
             name = self._known.clusters.get(self._twins.get(key, ""), "")
             if not name:
                 name = cluster_id(url_hash, key)

@@ -10,10 +10,10 @@ Each stage opens the web and the process pool that it needs, and returns a repor
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from types import MappingProxyType
+from typing import TypeVar
 
 import sqlalchemy as sa
 
@@ -29,14 +29,14 @@ from news_platform.rss.discovery import (
 from news_platform.rss.export import ExportReport, export_days
 from news_platform.rss.ledger.transactions import write_config, write_transaction
 from news_platform.rss.poll_results import PollOptions
-from news_platform.rss.poller import PollReport, poll_feeds
+from news_platform.rss.poller import NO_SECRETS, PollReport, poll_feeds
 from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
 from news_platform.rss.robots_gate import KnownRobots
 from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
-_NO_SECRETS: Mapping[str, str] = MappingProxyType({})
+T = TypeVar("T")
 # Increases when the ledger's columns change; programs that copy the ledger can check it.
 LEDGER_VERSION = versions.LEDGER
 
@@ -58,22 +58,20 @@ def run_discovery(
     access: FeedAccess | None = None,
 ) -> DiscoveryReport:
     """Fetch candidate feeds and sites and register each with its outcome."""
-
-    async def run(pool: Pool) -> DiscoveryReport:
-        async with WebFetcher(fetch) as fetcher:
-            return await discover_feeds(
-                engine,
-                candidates,
-                fetcher=fetcher,
-                pool=pool,
-                options=options,
-                now=now,
-                recheck=recheck,
-                access=access,
-            )
-
-    with parse_pool(options.parsers) as pool:
-        return asyncio.run(run(pool))
+    return _over_web(
+        fetch,
+        parse_pool(options.parsers),
+        lambda fetcher, pool: discover_feeds(
+            engine,
+            candidates,
+            fetcher=fetcher,
+            pool=pool,
+            options=options,
+            now=now,
+            recheck=recheck,
+            access=access,
+        ),
+    )
 
 
 def run_poll(
@@ -83,24 +81,22 @@ def run_poll(
     options: PollOptions,
     now: datetime,
     only_due: bool = True,
-    secrets: Mapping[str, str] = _NO_SECRETS,
+    secrets: Mapping[str, str] = NO_SECRETS,
 ) -> PollReport:
     """Poll the feeds that are due, or all healthy ones, and add their new articles as pending."""
-
-    async def run(pool: Pool) -> PollReport:
-        async with WebFetcher(fetch) as fetcher:
-            return await poll_feeds(
-                engine,
-                fetcher=fetcher,
-                pool=pool,
-                options=options,
-                now=now,
-                only_due=only_due,
-                secrets=secrets,
-            )
-
-    with parse_pool(options.parsers) as pool:
-        return asyncio.run(run(pool))
+    return _over_web(
+        fetch,
+        parse_pool(options.parsers),
+        lambda fetcher, pool: poll_feeds(
+            engine,
+            fetcher=fetcher,
+            pool=pool,
+            options=options,
+            now=now,
+            only_due=only_due,
+            secrets=secrets,
+        ),
+    )
 
 
 def run_work(
@@ -112,26 +108,31 @@ def run_work(
     worker_id: str,
     options: WorkOptions,
     clock: Callable[[], datetime],
-    secrets: Mapping[str, str] = _NO_SECRETS,
+    secrets: Mapping[str, str] = NO_SECRETS,
 ) -> WorkReport:
     """Fetch pending articles, extract and store them, until none is due."""
 
-    async def run(pool: Pool) -> WorkReport:
-        async with WebFetcher(fetch) as fetcher:
-            context = WorkerContext(
-                engine=engine,
-                fetcher=fetcher,
-                pool=pool,
-                places=places,
-                user_agent=fetch.user_agent,
-                known_robots=known_robots,
-                clock=clock,
-                secrets=secrets,
-            )
-            return await work_articles(context, worker_id=worker_id, options=options)
+    def work(fetcher: WebFetcher, pool: Pool) -> Awaitable[WorkReport]:
+        agent = fetch.user_agent
+        context = WorkerContext(
+            engine, fetcher, pool, places, agent, known_robots, clock, secrets=secrets
+        )
+        return work_articles(context, worker_id=worker_id, options=options)
 
-    with extract_pool(options.extractors) as pool:
-        return asyncio.run(run(pool))
+    return _over_web(fetch, extract_pool(options.extractors), work)
+
+
+def _over_web(
+    fetch: FetchOptions, pool: Pool, work: Callable[[WebFetcher, Pool], Awaitable[T]]
+) -> T:
+    """Open the web and the pool of processes, and run a stage with them."""
+
+    async def run() -> T:
+        async with WebFetcher(fetch) as fetcher:
+            return await work(fetcher, pool)
+
+    with pool:
+        return asyncio.run(run())
 
 
 def run_export(

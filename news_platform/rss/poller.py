@@ -15,9 +15,8 @@ import sqlalchemy as sa
 
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import ConfigError, FetchError, InputError
-from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, consume_claims
 from news_platform.isolation.pool import Pool
-from news_platform.rss.claim_queue import consume_claims
 from news_platform.rss.feed_settings import parse_settings, private_headers
 from news_platform.rss.ledger.entries import AddedEntries, add_entries
 from news_platform.rss.ledger.feed_rows import FeedRow, claim_feeds, move_feed, update_feeds
@@ -36,7 +35,7 @@ from news_platform.takedowns.build_filters import refuse_taken_down
 from news_platform.web.fetch import Fetcher
 from news_platform.web.responses import conditional_headers
 
-_NO_SECRETS: Mapping[str, str] = MappingProxyType({})
+NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 # Results are written earlier if they hold this much text, so that long feeds do not fill memory.
 _MAX_WAITING_CHARS = 32_000_000
 # How long a feed that turned over counts as one that may miss items.
@@ -89,7 +88,7 @@ async def poll_feeds(
     options: PollOptions,
     now: datetime,
     only_due: bool = True,
-    secrets: Mapping[str, str] = _NO_SECRETS,
+    secrets: Mapping[str, str] = NO_SECRETS,
 ) -> PollReport:
     """Poll feeds until none is due; with `only_due` False, also every healthy feed once.
 

@@ -63,13 +63,6 @@ class RobotsDecision:
     read_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _RobotsResponse:
-    status: int | None
-    body: bytes
-    read_at: datetime
-
-
 class RobotsGate:
     """Robots decisions for the articles of one worker; each origin is resolved once per day."""
 
@@ -138,37 +131,34 @@ class RobotsGate:
         return found
 
     async def _read_robots(self, origin: str) -> RobotsFile | None:
-        response = await asyncio.to_thread(self._read_copy, origin)
-        if response is None:
-            response = await self._fetch(origin)
-            # Not stored either, so that the next worker tries the site again.
-            if response.status is None or is_unavailable(response.status):
+        found = await asyncio.to_thread(self._read_copy, origin)
+        if found is None:
+            now = self._clock()
+            try:
+                answer = await self._fetcher.fetch(f"{origin}/robots.txt", max_body_bytes=MAX_BYTES)
+            except FetchError:
                 return None
-            await asyncio.to_thread(self._write_copy, origin, response)
-        rules = Robots.of_answer(response.status, response.body)
-        return RobotsFile(rules, f"{origin}/robots.txt", response.read_at)
+            # Not stored either, so that the next worker tries the site again.
+            if is_unavailable(answer.status):
+                return None
+            found = (answer.status, answer.body, now)
+            await asyncio.to_thread(self._write_copy, origin, *found)
+        status, body, read_at = found
+        return RobotsFile(Robots.of_answer(status, body), f"{origin}/robots.txt", read_at)
 
-    async def _fetch(self, origin: str) -> _RobotsResponse:
-        now = self._clock()
-        try:
-            response = await self._fetcher.fetch(f"{origin}/robots.txt", max_body_bytes=MAX_BYTES)
-        except FetchError:
-            return _RobotsResponse(None, b"", now)
-        return _RobotsResponse(response.status, response.body, now)
-
-    def _read_copy(self, origin: str) -> _RobotsResponse | None:
+    def _read_copy(self, origin: str) -> tuple[int, bytes, datetime] | None:
         chosen = sa.select(ROBOTS.c.status, ROBOTS.c.body, ROBOTS.c.fetched_at).where(
             ROBOTS.c.origin == origin, ROBOTS.c.fetched_at > self._clock() - self._max_age
         )
         with read_transaction(self._engine) as connection:
             row = connection.execute(chosen).one_or_none()
-        return _RobotsResponse(*row) if row else None
+        return (row[0], row[1], row[2]) if row else None
 
-    def _write_copy(self, origin: str, response: _RobotsResponse) -> None:
-        row = {"fetched_at": response.read_at, "status": response.status, "body": response.body}
+    def _write_copy(self, origin: str, status: int, body: bytes, fetched_at: datetime) -> None:
+        row = {"origin": origin, "status": status, "body": body, "fetched_at": fetched_at}
         with self._engine.begin() as connection:
             connection.execute(sa.delete(ROBOTS).where(ROBOTS.c.origin == origin))
-            connection.execute(sa.insert(ROBOTS).values(origin=origin, **row))
+            connection.execute(sa.insert(ROBOTS).values(row))
 
 
 class SurveyedRobots:

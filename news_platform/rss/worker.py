@@ -21,7 +21,7 @@ from news_platform.articles.article import Article
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
-from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, consume_claims
 from news_platform.isolation.pool import Done, Pool
 from news_platform.logs import bound
 from news_platform.rss.article_columns import (
@@ -32,7 +32,6 @@ from news_platform.rss.article_columns import (
     merge_article,
 )
 from news_platform.rss.article_files import WorkPlaces, full_text_path
-from news_platform.rss.claim_queue import consume_claims
 from news_platform.rss.feed_settings import FeedSettings, page_headers
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import tantivy
 
-from news_platform.datasets import versions
 from news_platform.search.query import (
     EXACT_FIELDS,
     TEXT_FIELDS,
@@ -27,9 +26,6 @@ from news_platform.search.query import (
 )
 from news_platform.search.words import analyzer, fold
 from news_platform.storage.chunks import chunked
-
-INDEX_VERSION = versions.SEARCH_INDEX
-"""Part of an index's inputs: raise it whenever fields or words change."""
 
 _ANALYZER = "words"
 _SHOWN = ("url", "canonical_url", "title", "source")

@@ -90,12 +90,11 @@ def build_day(
     day: str,
     *,
     now: datetime,
-    takedowns: Takedowns | None = None,
     keep_old: bool = True,
 ) -> IndexReport | None:
     """Replace the index of a day; return None if the day has no articles any more.
 
-    Articles that are taken down are left out; `takedowns` are by default those of the root.
+    Articles that are taken down are left out.
     """
     # Before reading: a table that changes meanwhile leaves the index stale, not wrong.
     inputs = wanted_inputs(store, SEARCH_INDEX).get(day, REMOVED)
@@ -103,7 +102,7 @@ def build_day(
         delete_marker(store, DATASET, day)
         delete_old_builds(store, day, keep=None, before=None)
         return None
-    refused, require_same = checked_takedowns(store, takedowns)
+    refused, require_same = checked_takedowns(store)
     return publish_index(
         store,
         day,
@@ -115,12 +114,8 @@ def build_day(
     )
 
 
-def checked_takedowns(
-    store: ObjectStore, given: Takedowns | None
-) -> tuple[Takedowns, Callable[[], None]]:
+def checked_takedowns(store: ObjectStore) -> tuple[Takedowns, Callable[[], None]]:
     """Return the takedowns to obey, and a check that raises Conflict if requests came since."""
-    if given is not None:
-        return given, lambda: None
     found = Takedowns.read(store, use="removal")
     return found, partial(require_same_takedowns, store, found, now=None)
 
@@ -306,7 +301,6 @@ def build_month(
     month: str,
     *,
     now: datetime,
-    takedowns: Takedowns | None = None,
     keep_old: bool = True,
 ) -> IndexReport | None:
     """Build the days of a month as one index; return None if the month has no articles any more.
@@ -321,7 +315,7 @@ def build_month(
         delete_marker(store, MONTHS_DATASET, month)
         delete_old_builds(store, month, keep=None, before=None)
         return None
-    refused, require_same = checked_takedowns(store, takedowns)
+    refused, require_same = checked_takedowns(store)
     inputs = fingerprint([f"{day} {one}" for day, one in wanted.items()])
     counted: Counter[str] = Counter()
     articles = _counted(store, list(wanted), refused, counted)
@@ -331,8 +325,9 @@ def build_month(
         point_day(store, day, place, inputs=one, report=mine)
     require_complete(store, place, report)
     # Last: without it the month counts as never built, whatever its days say.
-    fields = {"articles": report.articles, "files": report.files, "bytes": report.size_bytes}
-    write_marker(store, MONTHS_DATASET, month, inputs=inputs, report=fields, scope=place.build)
+    write_marker(
+        store, MONTHS_DATASET, month, inputs=inputs, report=report.as_fields(), scope=place.build
+    )
     before = now - GRACE if keep_old else None
     delete_old_builds(store, month, keep=place.build, before=before)
     for day in wanted:

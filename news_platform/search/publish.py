@@ -37,6 +37,10 @@ class IndexReport:
     files: int
     size_bytes: int
 
+    def as_fields(self) -> dict[str, object]:
+        """Return the report of a marker."""
+        return {"articles": self.articles, "files": self.files, "bytes": self.size_bytes}
+
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
@@ -123,8 +127,7 @@ def point_day(
     store: ObjectStore, day: str, place: IndexPlace, *, inputs: str, report: IndexReport
 ) -> None:
     """Make a build the one in which readers find a day; `report` counts the day's articles."""
-    fields = {"articles": report.articles, "files": report.files, "bytes": report.size_bytes}
-    write_marker(store, DATASET, day, inputs=inputs, report=fields, scope=place.scope)
+    write_marker(store, DATASET, day, inputs=inputs, report=report.as_fields(), scope=place.scope)
 
 
 def require_complete(store: ObjectStore, place: IndexPlace, report: IndexReport) -> None:

@@ -244,13 +244,6 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def explain_index(
-    store: ObjectStore, cache: IndexCache, days: Collection[str], hashes: Collection[str]
-) -> Iterator[Evidence]:
-    """Yield whether the index of each of these days has the article of one of these hashes."""
-    yield from explain_known_indexes(IndexedDays.read(store, cache), cache, days, hashes)
-
-
 @dataclass(frozen=True, slots=True)
 class IndexedDays:
     """The markers of the indexes by day, and what each should be built from."""
@@ -264,14 +257,13 @@ class IndexedDays:
         return cls(cache.days(), wanted_inputs(store, SEARCH_INDEX))
 
 
-def explain_known_indexes(
+def explain_indexes(
     known: IndexedDays, cache: IndexCache, days: Collection[str], hashes: Collection[str]
 ) -> Iterator[Evidence]:
-    """Yield the same from markers that were read before."""
-    markers, wanted = known.markers, known.wanted
+    """Yield whether the index of each of these days has the article of one of these hashes."""
     is_one_of = AnyOf(tuple(Exact("url_hash", one) for one in hashes))
     for day in sorted(days, reverse=True):
-        marker = markers.get(day)
+        marker = known.markers.get(day)
         reader = cache.reader(place_of(marker)) if marker is not None else None
         if marker is None or reader is None:
             text = f"{day} has no search index yet: run `news-platform search --build`."
@@ -279,19 +271,13 @@ def explain_known_indexes(
             continue
         mine = AllOf((is_one_of, DayRange(day, day)))
         found = reader.search(mine, limit=1, newest_first=False)
-        yield _indexed(
-            marker, day, is_there=found.count > 0, is_stale=marker.inputs != wanted.get(day)
+        place, is_stale = place_of(marker), marker.inputs != known.wanted.get(day)
+        late = "; the index is older than the day's articles" if is_stale else ""
+        yield Evidence(
+            SEARCH_INDEX.name,
+            "indexed" if found.count else "missing",
+            f"The search index of {place.key} {'has' if found.count else 'lacks'} the article of "
+            f"{day}{late}.",
+            source=index_folder(place.key, place.build),
+            details={"day": day, "is_stale": str(is_stale).lower()},
         )
-
-
-def _indexed(marker: Marker, day: str, *, is_there: bool, is_stale: bool) -> Evidence:
-    place = place_of(marker)
-    late = "; the index is older than the day's articles" if is_stale else ""
-    return Evidence(
-        SEARCH_INDEX.name,
-        "indexed" if is_there else "missing",
-        f"The search index of {place.key} {'has' if is_there else 'lacks'} the article of "
-        f"{day}{late}.",
-        source=index_folder(place.key, place.build),
-        details={"day": day, "is_stale": str(is_stale).lower()},
-    )

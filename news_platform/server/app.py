@@ -16,8 +16,7 @@ from news_platform.resources import Resources
 from news_platform.server.api import api_routes, refused_json
 from news_platform.server.app_state import AppState
 from news_platform.server.documents import API_PREFIX
-from news_platform.server.guards import guarded
-from news_platform.server.options import ServerOptions
+from news_platform.server.guards import ServerOptions, guarded
 from news_platform.server.pages import page_routes, refused_page
 from news_platform.server.response_cache import Answer, ResponseCache
 from news_platform.web.allowed_hosts import AsgiApp

@@ -9,10 +9,15 @@ import sqlalchemy as sa
 from news_platform.api import NewsData
 from news_platform.errors import InputError
 from news_platform.resources import Resources
-from news_platform.server.article_tables import ArticleRows, ArticleTables
 from news_platform.server.documents import StatusDocument
-from news_platform.server.options import ServerOptions
-from news_platform.server.versions import TAKEDOWNS, DataVersion, Refreshed
+from news_platform.server.guards import ServerOptions
+from news_platform.server.versions import (
+    TAKEDOWNS,
+    ArticleRows,
+    ArticleTables,
+    DataVersion,
+    Refreshed,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 

@@ -1,7 +1,8 @@
-"""Build the document of an article: text, facts, captures, copies and explanation."""
+"""Build the documents of searches, of articles with their copies, and of explanations."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import date, timedelta
 from itertools import groupby
 from operator import itemgetter
@@ -16,17 +17,21 @@ from news_platform.datasets.raw_news import warc_day
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.rss.explain import explain_article
-from news_platform.search.reading import IndexedDays, explain_known_indexes
+from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions
+from news_platform.search.pipeline import FoundArticle, with_snippets
+from news_platform.search.reading import IndexedDays, explain_indexes
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
-from news_platform.server.article_tables import Row
 from news_platform.server.documents import (
     ArticleDocument,
     CaptureDocument,
     ClusterDocument,
     ClusterMemberDocument,
     ExplainDocument,
+    HitDocument,
+    SearchDocument,
 )
-from news_platform.server.versions import CLUSTER_MARKERS, INDEX_MARKERS
+from news_platform.server.parameters import MAX_PAGE, cursor_at
+from news_platform.server.versions import CLUSTER_MARKERS, INDEX_MARKERS, Row
 from news_platform.storage.commit.markers import read_markers
 from news_platform.takedowns.match import PageAddress
 from news_platform.text.readable import as_day
@@ -37,6 +42,37 @@ _SHOWN_MEMBERS = 50
 # Clusters reach over a sliding window; these many days around an article are looked at.
 _CLUSTER_DAYS = 30
 _DAYS_AFTER = 14
+# Facets have up to a thousand values each; a page shows the most frequent ones.
+_SHOWN_VALUES = 20
+
+
+def search_document(state: AppState, query: str, options: SearchOptions) -> SearchDocument:
+    """Return the hits of a query; raise InputError with the place of a mistake in it."""
+    answer = state.news.search(query, replace(options, facets=FACETS), snippets=False).answer
+    shown = [hit for hit in answer.hits if not state.takedowns.covers(hit.canonical_url)]
+    hits = tuple(map(_hit, with_snippets(query, shown, state.tables.read)))
+    end = options.offset + options.limit
+    # With one article per cluster there are fewer hits than articles that match.
+    is_full = len(answer.hits) == options.limit
+    has_more = is_full and end < min(answer.count, MAX_LIMIT - MAX_PAGE)
+    facets = {
+        name: dict(
+            sorted(values.items()) if name == "day" else list(values.items())[:_SHOWN_VALUES]
+        )
+        for name, values in answer.facets.items()
+    }
+    return SearchDocument(
+        query=query,
+        count=answer.count,
+        hits=hits,
+        facets=facets,
+        next_cursor=cursor_at(end) if has_more else None,
+    )
+
+
+def _hit(found: FoundArticle) -> HitDocument:
+    part = found.snippet
+    return HitDocument.of({**asdict(found.hit), "snippet": part.text, "marks": part.marks})
 
 
 def article_document(state: AppState, url_hash: str, *, day: str = "") -> ArticleDocument:
@@ -175,7 +211,7 @@ def article_evidence(
         "indexed days", lambda: IndexedDays.read(state.store, cache), *INDEX_MARKERS
     )
     days = dict.fromkeys(row["day"] for row in rows)
-    yield from explain_known_indexes(known, cache, list(days), [article.url_hash])
+    yield from explain_indexes(known, cache, list(days), [article.url_hash])
 
 
 def explain_document(state: AppState, subject: str) -> ExplainDocument:

@@ -1,4 +1,6 @@
-"""ASGI wrappers around an app: headers, hosts, rate limit, token and methods, in this order.
+"""The options of a server, and the guards around its app.
+
+Guards are ASGI wrappers: headers, hosts, rate limit, token and methods, in this order.
 
 Clients are distinguished by their address, as trusted proxies report it.
 """
@@ -8,14 +10,27 @@ import binascii
 import hmac
 import ipaddress
 import math
+import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cachetools import LRUCache
+from starlette.responses import Response
 
+from news_platform.errors import ConfigError
 from news_platform.server.documents import API_PREFIX, error_body
-from news_platform.server.options import Network, ServerOptions
-from news_platform.web.allowed_hosts import AllowedHosts, AsgiApp, Message, Receive, Send
+from news_platform.settings import Settings
+from news_platform.web.allowed_hosts import (
+    LOOPBACK_NAMES,
+    AllowedHosts,
+    AsgiApp,
+    Message,
+    Receive,
+    Send,
+    allowed_names,
+    is_loopback,
+)
 
 # Nothing is loaded from elsewhere, and no script, frame or plugin at all.
 CONTENT_SECURITY_POLICY = (
@@ -38,6 +53,85 @@ _BURST_SECONDS = 10
 _LEAST_BURST = 20
 # The oldest clients are forgotten, so that no crowd of addresses fills the memory.
 _REMEMBERED_CLIENTS = 10_000
+_SHORTEST_TOKEN = 16
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/]+):(?P<port>\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Where a server listens and whom it answers."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    allowed_hosts: frozenset[str] = LOOPBACK_NAMES
+    token: str | None = field(default=None, repr=False)
+    requests_per_minute: int = 1200
+    trusted_proxies: tuple[Network, ...] = ()
+    dagster_url: str | None = None
+
+
+def server_options(settings: Settings, *, host: str, port: int) -> ServerOptions:
+    """Return the options; raise ConfigError if strangers could read the data."""
+    given = settings.server
+    if not is_loopback(host) and not given.token:
+        raise ConfigError(
+            f"cannot serve on {host!r} without a token: set NEWS_PLATFORM_SERVER_TOKEN, or use "
+            "127.0.0.1",
+            thing=host,
+        )
+    if given.token and len(given.token) < _SHORTEST_TOKEN:
+        raise ConfigError(
+            f"NEWS_PLATFORM_SERVER_TOKEN is too short: expected at least {_SHORTEST_TOKEN} "
+            "characters",
+            thing="NEWS_PLATFORM_SERVER_TOKEN",
+        )
+    return ServerOptions(
+        host=host,
+        port=port,
+        allowed_hosts=_allowed(settings, host),
+        token=given.token,
+        requests_per_minute=max(0, given.requests_per_minute),
+        trusted_proxies=parse_proxies(given.trusted_proxies),
+        dagster_url=_http_url("NEWS_PLATFORM_DAGSTER_URL", given.dagster_url),
+    )
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of the text `HOST:PORT`; raise ConfigError if it is another."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) < 65_536:
+        raise ConfigError(f"invalid address {text!r}: expected HOST:PORT", thing=text)
+    return found["host"].strip("[]"), int(found["port"])
+
+
+def _allowed(settings: Settings, host: str) -> frozenset[str]:
+    try:
+        names = allowed_names(settings.ui.allowed_hosts)
+    except ConfigError as error:
+        raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
+    return names | {f"[{host}]" if ":" in host else host.lower()}
+
+
+def parse_proxies(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Return the addresses and networks of proxies; raise ConfigError for any other text."""
+    found: list[Network] = []
+    for text in texts:
+        try:
+            found.append(ipaddress.ip_network(text))
+        except ValueError as error:
+            raise ConfigError(
+                f"NEWS_PLATFORM_TRUSTED_PROXIES: {text!r} is not an address or a network such as "
+                "10.0.0.5 or 10.0.0.0/24",
+                thing=text,
+            ) from error
+    return tuple(found)
+
+
+def _http_url(name: str, url: str | None) -> str | None:
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{name}={url!r} is not an address: expected http:// or https://")
+    return url.rstrip("/") if url else None
 
 
 def guarded(
@@ -80,31 +174,35 @@ class _Requests:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            refused = self._refusal(scope)
-            if refused is None:
-                await self._app(scope, receive, send)
-            else:
-                await _send_refusal(scope, send, *refused)
+            await (self._refusal(scope) or self._app)(scope, receive, send)
 
-    def _refusal(self, scope: Message) -> tuple[int, str, tuple[tuple[bytes, bytes], ...]] | None:
+    def _refusal(self, scope: Message) -> Response | None:
         # Before the token: guessing it is limited, too.
         peer, _ = scope.get("client") or ("unknown", 0)
         client = client_address(peer, scope["headers"], self._proxies)
         wait = self._rate.seconds_to_wait(client, now=time.monotonic())
         if wait:
             seconds = math.ceil(wait)
-            header = (b"retry-after", str(seconds).encode())
-            return 429, f"too many requests: try again in {seconds} s", (header,)
+            text = f"too many requests: try again in {seconds} s"
+            return _refused(scope, 429, text, {"Retry-After": str(seconds)})
         if self._token is not None and not has_token(scope["headers"], self._token):
-            header = (b"www-authenticate", b'Basic realm="news-platform", charset="UTF-8"')
+            login = {"WWW-Authenticate": 'Basic realm="news-platform", charset="UTF-8"'}
             cure = "send it as a bearer token, or as the password of a login"
-            return 401, f"a token is needed: {cure}", (header,)
+            return _refused(scope, 401, f"a token is needed: {cure}", login)
         if scope["method"] not in self._methods:
-            header = (b"allow", ", ".join(self._methods).encode())
-            return 405, "this server is read only", (header,)
+            allowed = {"Allow": ", ".join(self._methods)}
+            return _refused(scope, 405, "this server is read only", allowed)
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_TARGET_BYTES:
-            return 414, f"the address is longer than {_LONGEST_TARGET_BYTES} bytes", ()
+            return _refused(scope, 414, f"the address is longer than {_LONGEST_TARGET_BYTES} bytes")
         return None
+
+
+def _refused(
+    scope: Message, status: int, text: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    if scope["path"].startswith(API_PREFIX):
+        return Response(error_body(status, text), status, headers, "application/json")
+    return Response(f"{text}\n", status, headers, "text/plain")
 
 
 def has_token(headers: Sequence[tuple[bytes, bytes]], token: bytes) -> bool:
@@ -122,21 +220,6 @@ def has_token(headers: Sequence[tuple[bytes, bytes]], token: bytes) -> bool:
     except binascii.Error:
         return False
     return hmac.compare_digest(login.partition(b":")[2], token)
-
-
-async def _send_refusal(
-    scope: Message, send: Send, status: int, text: str, headers: tuple[tuple[bytes, bytes], ...]
-) -> None:
-    is_api = scope["path"].startswith(API_PREFIX)
-    body = error_body(status, text) if is_api else f"{text}\n".encode()
-    media_type = b"application/json" if is_api else b"text/plain; charset=utf-8"
-    fixed = [
-        (b"content-type", media_type),
-        (b"content-length", str(len(body)).encode()),
-        *headers,
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": fixed})
-    await send({"type": "http.response.body", "body": body})
 
 
 class ClientRates:

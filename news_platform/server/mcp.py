@@ -6,9 +6,11 @@ a size.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import islice
 from typing import Annotated, Any
 
 import anyio.to_thread
@@ -19,15 +21,17 @@ from pydantic import BaseModel, Field
 
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.usage import usage_policy
-from news_platform.errors import NewsPlatformError
-from news_platform.search.engine import SearchOptions
 from news_platform.server.app_state import AppState
-from news_platform.server.article_view import article_document, explain_document
+from news_platform.server.article_view import (
+    article_document,
+    explain_document,
+    search_document,
+)
 from news_platform.server.domain_view import domain_document
+from news_platform.server.parameters import SearchParameters
 from news_platform.server.sanitize import visible
-from news_platform.server.search_view import search_document
+from news_platform.server.versions import UNREADABLE
 from news_platform.storage.queries import QueryLimits
-from news_platform.text.readable import as_day
 from news_platform.web.urls import url_hash
 
 MAX_CHARACTERS = 40_000
@@ -88,17 +92,18 @@ class _Tools:
         """Search the text of all articles; by default the newest days, best match first."""
 
         def find() -> BaseModel:
-            options = SearchOptions(
-                first_day=as_day(first_day).isoformat() if first_day else "",
-                last_day=as_day(last_day).isoformat() if last_day else "",
-                languages=(language,) if language else (),
-                domains=(domain,) if domain else (),
-                newest_first=newest_first,
-                limit=limit,
-            )
+            asked = {
+                "from": first_day,
+                "to": last_day,
+                "language": (language,) if language else (),
+                "domain": (domain,) if domain else (),
+                "sort": "date" if newest_first else "score",
+                "limit": limit,
+            }
+            options = SearchParameters.model_validate(asked).options()
             return search_document(self._state, query, options)
 
-        return await _answered(find)
+        return await _answered(self._state, find)
 
     async def article(
         self,
@@ -111,18 +116,18 @@ class _Tools:
             key = url_hash(url) if "://" in url else url
             return article_document(self._state, key, day=day)
 
-        return await _answered(find)
+        return await _answered(self._state, find)
 
     async def domain(self, name: Annotated[str, Field(description="such as bbc.co.uk")]) -> str:
         """Return what is known about a domain: pages, feeds, robots and AI policy, articles."""
-        return await _answered(lambda: domain_document(self._state, name))
+        return await _answered(self._state, lambda: domain_document(self._state, name))
 
     async def explain(
         self,
         subject: Annotated[str, Field(description="a URL, a domain or the address of a feed")],
     ) -> str:
         """Say where a URL, a domain or a feed is in the platform, and why."""
-        return await _answered(lambda: explain_document(self._state, subject))
+        return await _answered(self._state, lambda: explain_document(self._state, subject))
 
     async def policy(
         self,
@@ -141,7 +146,7 @@ class _Tools:
             ]
             return {"policies": [asdict(one) for one in found]}
 
-        return await _answered(find)
+        return await _answered(self._state, find)
 
     async def sql(
         self,
@@ -158,7 +163,7 @@ class _Tools:
             rows = self._state.news.sql(query, limits=_SQL_LIMITS)
             return {"columns": rows.columns, "rows": rows.to_dicts()}
 
-        return await _answered(find)
+        return await _answered(self._state, find)
 
 
 def _datasets(state: AppState) -> dict[str, str]:
@@ -168,11 +173,11 @@ def _datasets(state: AppState) -> dict[str, str]:
     }
 
 
-async def _answered(find: Callable[[], BaseModel | dict[str, object]]) -> str:
+async def _answered(state: AppState, find: Callable[[], BaseModel | dict[str, object]]) -> str:
     """Run a function that reads in a thread; return its answer, or raise what a model can read."""
     try:
-        return answer_text(await anyio.to_thread.run_sync(find))
-    except NewsPlatformError as error:
+        return answer_text(await anyio.to_thread.run_sync(state.version.retried, find))
+    except UNREADABLE as error:
         raise ToolError(" ".join(str(error).split())[:1000]) from error
 
 
@@ -180,10 +185,11 @@ def answer_text(data: BaseModel | Mapping[str, Any]) -> str:
     """Return an answer as JSON; what does not fit is cut, and the answer says so."""
     plain = data.model_dump(mode="json") if isinstance(data, BaseModel) else data
     sources = list(dict.fromkeys(_sources(plain)))[:_MOST_SOURCES]
-    for place, (characters, items) in enumerate(_SIZES):
-        shown, is_cut = _Cut(characters, items).of(plain)
+    whole = _shortened(plain, sys.maxsize, sys.maxsize)
+    for characters, items in _SIZES:
+        shown = _shortened(whole, characters, items)
         text = json.dumps(
-            {"notice": NOTICE, "sources": sources, "is_cut": bool(place or is_cut), "data": shown},
+            {"notice": NOTICE, "sources": sources, "is_cut": shown != whole, "data": shown},
             ensure_ascii=False,
             default=str,
         )
@@ -193,34 +199,20 @@ def answer_text(data: BaseModel | Mapping[str, Any]) -> str:
     return json.dumps({"notice": NOTICE, "sources": sources[:5], "is_cut": True, "data": None})
 
 
-class _Cut:
-    """Shortens texts and lists."""
-
-    def __init__(self, characters: int, items: int) -> None:
-        self._characters, self._items = characters, items
-        self._is_cut = False
-
-    def of(self, value: Any) -> tuple[Any, bool]:
-        """Return the value, and whether anything was cut."""
-        return self._shortened(value), self._is_cut
-
-    def _shortened(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._text(visible(value))
-        if isinstance(value, Mapping):
-            pairs = list(value.items())[: self._items]
-            self._is_cut |= len(pairs) < len(value)
-            return {self._text(visible(str(key))): self._shortened(it) for key, it in pairs}
-        if isinstance(value, list | tuple):
-            self._is_cut |= len(value) > self._items
-            return [self._shortened(it) for it in value[: self._items]]
-        return value
-
-    def _text(self, text: str) -> str:
-        if len(text) <= self._characters:
-            return text
-        self._is_cut = True
-        return f"{text[: self._characters]} … ({len(text) - self._characters} characters left out)"
+def _shortened(value: Any, characters: int, items: int) -> Any:
+    """Return a value with only the beginning of its texts and lists, all of it visible."""
+    if isinstance(value, str):
+        text = visible(value)
+        left_out = len(text) - characters
+        return f"{text[:characters]} … ({left_out} characters left out)" if left_out > 0 else text
+    if isinstance(value, Mapping):
+        return {
+            _shortened(str(key), characters, items): _shortened(it, characters, items)
+            for key, it in islice(value.items(), items)
+        }
+    if isinstance(value, list | tuple):
+        return [_shortened(it, characters, items) for it in value[:items]]
+    return value
 
 
 def _sources(value: Any) -> Iterator[str]:

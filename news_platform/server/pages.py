@@ -24,16 +24,24 @@ from news_platform.server.article_view import (
     article_rows,
     document_of,
     explain_document,
+    search_document,
 )
 from news_platform.server.documents import ArticleDocument, HitDocument, SearchDocument
-from news_platform.server.domain_view import domain_document, newest_articles
-from news_platform.server.parameters import day_of, policy_choice, search_options, text_of
-from news_platform.server.policy_view import policies_csv, policies_document
+from news_platform.server.domain_view import (
+    domain_document,
+    newest_articles,
+    policies_csv,
+    policies_document,
+)
+from news_platform.server.parameters import (
+    ArticleParameters,
+    PolicyChoice,
+    Query,
+    SearchParameters,
+)
 from news_platform.server.response_cache import Answer, ResponseCache
-from news_platform.server.search_view import search_document
 
 _HTML = "text/html; charset=utf-8"
-_HITS = 20
 _NEWEST = 15
 _POLICIES = 50
 # A page stays below 100 KB: the rest is facts, evidence and the frame.
@@ -70,8 +78,8 @@ def refused_page(state: AppState, request: Request, status: int, message: str) -
 
 
 def _search(state: AppState, request: Request) -> Answer:
-    query = text_of(request, "q")
-    options = search_options(request, limit=_HITS)
+    asked = SearchParameters.of(request)
+    query, options = asked.q, asked.options()
     if not query:
         days = dict.fromkeys(state.tables.newest_days(2), _NEWEST)
         newest = list(newest_articles(state, days, limit=_NEWEST))
@@ -97,8 +105,8 @@ def _search(state: AppState, request: Request) -> Answer:
 
 
 def _article(state: AppState, request: Request) -> Answer:
-    key, day = request.path_params["url_hash"], day_of(request, "day")
-    rows = article_rows(state, key, day=day)
+    asked = ArticleParameters.of(request)
+    rows = article_rows(state, asked.url_hash, day=asked.day)
     article = document_of(state, rows)
     text, is_whole = sanitize.paragraphs(article.text, max_bytes=_TEXT_BYTES)
     evidence = list(article_evidence(state, article, rows))
@@ -115,7 +123,7 @@ def _article(state: AppState, request: Request) -> Answer:
 
 
 def _domains(state: AppState, request: Request) -> Answer:
-    wanted = text_of(request, "q").lower()
+    wanted = Query.of(request).q.lower()
     rows = state.version.kept("catalog", lambda: state.news["domain_catalog"].collect().to_dicts())
     found = [row for row in rows if wanted in row["domain"]]
     found = [row for row in found if not state.takedowns.covers_domain(row["domain"])]
@@ -138,7 +146,7 @@ def _domain(state: AppState, request: Request) -> Answer:
 
 
 def _policies(state: AppState, request: Request) -> Answer:
-    choice = policy_choice(request, limit=_POLICIES)
+    choice = PolicyChoice.of(request, limit=_POLICIES)
     found = policies_document(state, choice)
     return _page(
         state,
@@ -155,12 +163,12 @@ def _policies(state: AppState, request: Request) -> Answer:
 
 def _policies_csv(state: AppState, request: Request) -> Answer:
     name = {"Content-Disposition": 'attachment; filename="ai_policies.csv"'}
-    body = policies_csv(state, policy_choice(request))
+    body = policies_csv(state, PolicyChoice.of(request))
     return Answer(body, "text/csv; charset=utf-8", headers=name)
 
 
 def _explain(state: AppState, request: Request) -> Answer:
-    subject = text_of(request, "q")
+    subject = Query.of(request).q
     if not subject:
         return _page(state, request, "explain.html", query="")
     try:

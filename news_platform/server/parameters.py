@@ -1,84 +1,161 @@
-"""Parse and check the query parameters of a request; raise InputError for wrong ones."""
+"""The parameters of requests: parsed and checked here, and described in OpenAPI from here."""
 
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
 from starlette.requests import Request
 
 from news_platform.errors import InputError
 from news_platform.search.engine import MAX_LIMIT, SearchOptions
-from news_platform.server.policy_view import PolicyChoice
-from news_platform.server.search_view import MAX_PAGE, parse_cursor
 from news_platform.text.readable import as_day
+from news_platform.web.robots import AI_BOTS
 
-_SORTS = ("score", "date")
-_MOST_VALUES = 20
-_LONGEST_VALUE = 2_000
-
-
-def text_of(request: Request, name: str, default: str = "") -> str:
-    """Return a parameter without surrounding blanks."""
-    value = request.query_params.get(name, default).strip()
-    # Queries have a limit of their own, with a clearer message.
-    if name != "q" and len(value) > _LONGEST_VALUE:
-        raise InputError(f"invalid {name}: expected at most {_LONGEST_VALUE} characters")
-    return value
+MAX_PAGE = 100
+BOTS = {bot.name: bot for bot in AI_BOTS}
+_TRUE = ("1", "true", "on")
 
 
-def search_options(request: Request, *, limit: int) -> SearchOptions:
-    """Return the options of a search."""
-    sort = text_of(request, "sort", "score") or "score"
-    if sort not in _SORTS:
-        raise InputError(f"invalid sort {sort[:80]!r}: expected one of {', '.join(_SORTS)}")
-    size = limit_of(request, default=limit)
-    return SearchOptions(
-        first_day=day_of(request, "from"),
-        last_day=day_of(request, "to"),
-        languages=_values(request, "language"),
-        domains=_values(request, "domain"),
-        newest_first=sort == "date",
-        limit=size,
-        offset=_offset(request, size),
-        one_per_cluster=text_of(request, "one_per_cluster") in ("1", "true", "on"),
-    )
+def cursor_at(offset: int) -> str:
+    """Return the opaque text that names the place after so many rows."""
+    return base64.urlsafe_b64encode(json.dumps({"offset": offset}).encode()).decode().rstrip("=")
 
 
-def policy_choice(request: Request, *, limit: int = 100) -> PolicyChoice:
-    """Return which policies to list."""
-    size = limit_of(request, default=limit)
-    return PolicyChoice(
-        bot=text_of(request, "bot"),
-        domain=text_of(request, "domain").lower(),
-        policy=text_of(request, "policy"),
-        limit=size,
-        offset=parse_cursor(cursor) if (cursor := text_of(request, "cursor")) else 0,
-    )
-
-
-def day_of(request: Request, name: str) -> str:
-    """Return a day as YYYY-MM-DD, or nothing."""
-    value = text_of(request, name)
-    return as_day(value[:80], name=name).isoformat() if value else ""
-
-
-def limit_of(request: Request, *, default: int) -> int:
-    """Return how many rows to return."""
-    value = text_of(request, "limit")
-    if not value:
-        return default
-    # isdecimal: a digit of another script, or one above the line, is not meant.
-    if not (value.isascii() and value.isdecimal()) or not 1 <= int(value[:10]) <= MAX_PAGE:
-        raise InputError(f"invalid limit {value[:80]!r}: expected 1 to {MAX_PAGE}")
-    return int(value)
-
-
-def _offset(request: Request, limit: int) -> int:
-    cursor = text_of(request, "cursor")
-    offset = parse_cursor(cursor) if cursor else 0
-    if offset + limit > MAX_LIMIT:
-        raise InputError(f"invalid cursor: only the first {MAX_LIMIT} hits can be listed")
+def _parse_cursor(cursor: str) -> int:
+    """Return the place that a cursor names; raise InputError for text that is none."""
+    try:
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        offset = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))["offset"]
+    except (binascii.Error, ValueError, KeyError, TypeError) as error:
+        raise InputError("invalid cursor: expected one from `next_cursor`") from error
+    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+        raise InputError("invalid cursor: expected one from `next_cursor`")
     return offset
 
 
-def _values(request: Request, name: str) -> tuple[str, ...]:
-    values = tuple(value for it in request.query_params.getlist(name) if (value := it.strip()))
-    if len(values) > _MOST_VALUES or any(len(value) > _LONGEST_VALUE for value in values):
-        raise InputError(f"invalid {name}: expected at most {_MOST_VALUES} short values")
-    return values
+def _known_bot(name: str) -> str:
+    if name and name not in BOTS:
+        raise InputError(f"unknown crawler {name[:80]!r}: see `crawlers` for all names")
+    return name
+
+
+def _day(text: str) -> str:
+    return as_day(text[:80]).isoformat() if text else ""
+
+
+Short = Annotated[str, Field(max_length=2_000)]
+Shorts = Annotated[tuple[Short, ...], Field(max_length=20)]
+Day = Annotated[str, AfterValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+Limit = Annotated[int, Field(ge=1, le=MAX_PAGE, description="rows of a page")]
+Switch = Annotated[
+    bool, BeforeValidator(lambda text: text in _TRUE), WithJsonSchema({"type": "boolean"})
+]
+# The place after the rows of the page before, from its cursor.
+Offset = Annotated[
+    int,
+    BeforeValidator(_parse_cursor),
+    WithJsonSchema({"type": "string"}),
+    Field(alias="cursor", description="`next_cursor` of the answer before"),
+]
+
+
+class Parameters(BaseModel):
+    """The parameters of one path; one without a value has its default."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @classmethod
+    def of(cls, request: Request, **defaults: Any) -> Self:
+        """Return the parameters of a request; raise InputError for a wrong one."""
+        given: dict[str, Any] = {**defaults, **request.path_params}
+        for name, item in cls.model_fields.items():
+            key = item.alias or name
+            sent = [text for it in request.query_params.getlist(key) if (text := it.strip())]
+            if sent:
+                given[key] = sent if get_origin(item.annotation) is tuple else sent[-1]
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            found = error.errors(include_url=False)[0]
+            value = str(found["input"])[:80]
+            raise InputError(f"invalid {found['loc'][0]} {value!r}: {found['msg']}") from error
+
+    @classmethod
+    def described(cls) -> Mapping[str, Mapping[str, Any]]:
+        """Return the JSON schema of each parameter."""
+        found: Mapping[str, Mapping[str, Any]] = cls.model_json_schema()["properties"]
+        return found
+
+
+class Query(Parameters):
+    """What a page looks for."""
+
+    q: Short = ""
+
+
+class SearchParameters(Parameters):
+    """A search, its filters and its order."""
+
+    # The query has a limit of its own, with a clearer message.
+    q: str = Field("", description='words, "phrases", AND, OR, NOT, (brackets), field:word')
+    first_day: Day = Field(
+        "", alias="from", description="first day; by default the newest days are searched"
+    )
+    last_day: Day = Field("", alias="to", description="last day")
+    languages: Shorts = Field((), alias="language", description="only these languages")
+    domains: Shorts = Field((), alias="domain", description="only these domains")
+    sort: Literal["score", "date"] = Field("score", description="order of the hits")
+    one_per_cluster: Switch = Field(False, description="leave out near-identical articles")
+    limit: Limit = 20
+    offset: Offset = 0
+
+    def options(self) -> SearchOptions:
+        """Return the options of the search."""
+        if self.offset + self.limit > MAX_LIMIT:
+            raise InputError(f"invalid cursor: only the first {MAX_LIMIT} hits can be listed")
+        same = self.model_dump(exclude={"q", "sort"})
+        return SearchOptions(**same, newest_first=self.sort == "date")
+
+
+class ArticleParameters(Parameters):
+    """The key of an article."""
+
+    url_hash: str = Field(description="SHA-256 hex of the canonical address")
+    day: Day = Field("", description="look only at the captures of this day, which is faster")
+
+
+class DomainParameters(Parameters):
+    """The name of a domain."""
+
+    domain: str = Field(description="registrable domain, such as bbc.co.uk")
+
+
+class ExplainParameters(Parameters):
+    """What to explain."""
+
+    subject: Short = Field("", description="a URL, a domain or a feed")
+
+
+class PolicyChoice(Parameters):
+    """Which policies to list; empty means all."""
+
+    bot: Annotated[Short, AfterValidator(_known_bot)] = Field(
+        "", description="only this crawler, as robots.txt names it"
+    )
+    domain: Annotated[Short, AfterValidator(str.lower)] = Field("", description="only this domain")
+    policy: Literal["", "disallow_all", "partial", "allow", "unspecified"] = Field(
+        "", description="only these"
+    )
+    limit: Limit = 100
+    offset: Offset = 0

@@ -6,32 +6,30 @@ platform become a status: wrong input 400, nothing there 404, taken down 410.
 
 import hashlib
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import anyio.to_thread
-import polars as pl
-from cachetools import LRUCache
+from cachetools import TTLCache
 from starlette.requests import Request
 from starlette.responses import Response
 
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
+from news_platform.server.versions import UNREADABLE
 
 _CACHE_BYTES = 64 * 1024 * 1024
 # What is not part of the version, such as the ledger, is shown at most this late.
 _CACHE_SECONDS = 60.0
-# A day that is replaced while it is read is read again.
-_ATTEMPTS = 3
 # Answers are private to their reader, who revalidates them by their ETag.
 _CACHE_CONTROL = "private, no-cache"
 _LOG = logging.getLogger("news_platform.server")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """The bytes of an answer; `headers` are added to those that all have."""
 
@@ -40,18 +38,10 @@ class Answer:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def etag(self) -> str:
         """Return the validator of the bytes."""
         return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    version: str
-    until: float
-    etag: str
-    answer: Answer
 
 
 _Value = TypeVar("_Value")
@@ -65,31 +55,30 @@ class ResponseCache:
 
     def __init__(self, state: AppState, refuse: Refuse) -> None:
         self._state, self._refuse = state, refuse
-        self._kept: LRUCache[str, _Kept] = LRUCache(
-            _CACHE_BYTES, getsizeof=lambda kept: len(kept.answer.body)
+        self._kept: TTLCache[tuple[str, str], Answer] = TTLCache(
+            _CACHE_BYTES, _CACHE_SECONDS, getsizeof=lambda answer: len(answer.body)
         )
 
     def endpoint(self, make: Make) -> Endpoint:
         """Return the endpoint of a route whose answers `make` makes."""
 
         async def answer(request: Request) -> Response:
-            kept = await self._answer(make, request)
-            return _response(request, kept)
+            return _response(request, await self._answer(make, request))
 
         return answer
 
-    async def _answer(self, make: Make, request: Request) -> _Kept:
-        name = await self._version()
-        key = f"{request.url.path}?{request.scope['query_string'].decode('latin-1')}"
+    async def _answer(self, make: Make, request: Request) -> Answer:
+        version = await self._version()
+        query = request.scope["query_string"].decode("latin-1")
+        key = (version, f"{request.url.path}?{query}")
         kept = self._kept.get(key)
-        if kept is not None and kept.version == name and time.monotonic() < kept.until:
+        if kept is not None:
             return kept
         made = await _in_thread(lambda: self._made(make, request))
-        kept = _Kept(name, time.monotonic() + _CACHE_SECONDS, made.etag, made)
-        if made.status == 200 and name:
+        if made.status == 200 and version:
             with suppress(ValueError):  # larger than the whole cache
-                self._kept[key] = kept
-        return kept
+                self._kept[key] = made
+        return made
 
     async def _version(self) -> str:
         """Return the version of the data; nothing if the store does not answer."""
@@ -101,40 +90,29 @@ class ResponseCache:
 
     def _made(self, make: Make, request: Request) -> Answer:
         state = self._state
-        for attempt in range(_ATTEMPTS):
-            try:
-                return make(state, request)
-            except TakenDown as error:
-                return self._refuse(state, request, 410, str(error))
-            except NothingHere as error:
-                return self._refuse(state, request, 404, str(error))
-            except InputError as error:
-                return self._refuse(state, request, 400, str(error))
-            # A file that was replaced between its listing and its reading is none of the reader's
-            # mistakes: Polars and the file system name it in errors of their own.
-            except (NewsPlatformError, pl.exceptions.PolarsError, OSError) as error:
-                state.version.forget()
-                if attempt + 1 == _ATTEMPTS:
-                    _LOG.warning("cannot answer %s", request.url.path, exc_info=error)
-                    return self._refuse(state, request, 503, f"the data cannot be read: {error}")
-        raise AssertionError("unreachable")
+        try:
+            return state.version.retried(lambda: make(state, request))
+        except TakenDown as error:
+            return self._refuse(state, request, 410, str(error))
+        except NothingHere as error:
+            return self._refuse(state, request, 404, str(error))
+        except InputError as error:
+            return self._refuse(state, request, 400, str(error))
+        except UNREADABLE as error:
+            _LOG.warning("cannot answer %s", request.url.path, exc_info=error)
+            return self._refuse(state, request, 503, f"the data cannot be read: {error}")
 
 
 async def _in_thread(function: Callable[[], _Value]) -> _Value:
     return await anyio.to_thread.run_sync(function)
 
 
-def _response(request: Request, kept: _Kept) -> Response:
-    answer = kept.answer
+def _response(request: Request, answer: Answer) -> Response:
     if answer.status != 200:
-        return Response(
-            answer.body,
-            answer.status,
-            {**answer.headers, "Cache-Control": "no-store"},
-            answer.media_type,
-        )
-    headers = {"ETag": kept.etag, "Cache-Control": _CACHE_CONTROL, **answer.headers}
-    if is_match(request.headers.get("if-none-match", ""), kept.etag):
+        headers = {**answer.headers, "Cache-Control": "no-store"}
+        return Response(answer.body, answer.status, headers, answer.media_type)
+    headers = {"ETag": answer.etag, "Cache-Control": _CACHE_CONTROL, **answer.headers}
+    if is_match(request.headers.get("if-none-match", ""), answer.etag):
         return Response(status_code=304, headers=headers)
     return Response(answer.body, headers=headers, media_type=answer.media_type)
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
@@ -11,27 +11,15 @@ from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import (
     ATTACHED,
     BlockDecision,
-    PageBlock,
     WalkedPage,
     iter_kept,
+    join_cells,
 )
 from news_platform.source_records.boilerplate import drop_boilerplate
-from news_platform.source_records.calls_to_action import CERTAIN, is_among_names
 from news_platform.source_records.languages import detect_languages
-from news_platform.source_records.lists_and_tables import join_cells
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.sections import HeadingPath, compile_section_rules
-from news_platform.text.normalize import words
-
-# Maps every ASCII byte to lower case, or to a blank if it is not part of a word.
-_WORD_BYTES = bytes(
-    ord(chr(code).lower()) if f"x{chr(code)}".isidentifier() else ord(" ") for code in range(256)
-)
-# The non-ASCII characters of most English texts; all of them separate words.
-_TYPOGRAPHY = "\u2019\u2018\u201c\u201d\u2013\u2014\u2026\u2022"
-
-# Hashes of word n-grams: faster to create and sort than the n-grams, and practically unique.
-Shingles = frozenset[int]
+from news_platform.source_records.sections import apply_sections
+from news_platform.text.normalize import jaccard, shingles, words
 
 
 class SeenTexts:
@@ -44,8 +32,8 @@ class SeenTexts:
     def __init__(self, *, similarity: float, shingle_words: int) -> None:
         self._similarity = similarity
         self._size = shingle_words
-        self._by_prefix: dict[int, list[int]] = defaultdict(list)
-        self._long: list[tuple[str, Shingles]] = []
+        self._by_prefix: dict[str, list[int]] = defaultdict(list)
+        self._long: list[tuple[str, frozenset[str]]] = []
         self._short: dict[str, str] = {}
         # In texts with fewer words, one different word makes the similarity too low: compare them
         # for equality.
@@ -54,55 +42,21 @@ class SeenTexts:
     def similar(self, text: str) -> tuple[str, float] | None:
         """Return the first near-identical text seen before and its similarity, or remember this."""
         if text.count(" ") < self._few_words:
-            return self._similar_short(text, " ".join(_words(text)))
-        return self._similar_long(text, self._shingles(text))
-
-    def _similar_short(self, text: str, found: str) -> tuple[str, float] | None:
-        earlier = self._short.setdefault(found, text)
-        return None if earlier is text else (earlier, 1.0)
-
-    def _similar_long(self, text: str, found: Shingles) -> tuple[str, float] | None:
-        prefix = self._prefix(found)
-        near = {number for part in prefix for number in self._by_prefix[part]}
-        # In the order of the page: sets of hashes are ordered differently in every process.
-        for number in sorted(near):
+            earlier = self._short.setdefault(" ".join(words(text)), text)
+            return None if earlier is text else (earlier, 1.0)
+        found = shingles(text, self._size)
+        # 1e-9 guards against rounding: (1 - 0.9) * 10 is slightly less than 1.
+        differing = math.floor((1 - self._similarity) * len(found) + 1e-9)
+        prefix = sorted(found)[: differing + 1]
+        for number in sorted({number for part in prefix for number in self._by_prefix[part]}):
             earlier, other = self._long[number]
-            similarity = _jaccard(found, other)
+            similarity = jaccard(found, other)
             if similarity >= self._similarity:
                 return earlier, similarity
         for part in prefix:
             self._by_prefix[part].append(len(self._long))
         self._long.append((text, found))
         return None
-
-    def _prefix(self, found: Shingles) -> list[int]:
-        # 1e-9 guards against rounding: (1 - 0.9) * 10 is slightly less than 1.
-        differing = math.floor((1 - self._similarity) * len(found) + 1e-9)
-        return sorted(found)[: differing + 1]
-
-    def _shingles(self, text: str) -> Shingles:
-        found = _words(text)
-        runs = (found[start:] for start in range(self._size))
-        return frozenset(map(hash, zip(*runs, strict=False))) or frozenset([hash(tuple(found))])
-
-
-def _jaccard(left: Shingles, right: Shingles) -> float:
-    common = len(left & right)
-    return common / (len(left) + len(right) - common)
-
-
-def _words(text: str) -> list[str]:
-    """Return the words of a text; ASCII takes a faster path with the same result."""
-    plain = text if text.isascii() else _without_typography(text)
-    if not plain.isascii():
-        return words(text)
-    return plain.encode("ascii").translate(_WORD_BYTES).decode("ascii").split()
-
-
-def _without_typography(text: str) -> str:
-    for mark in _TYPOGRAPHY:
-        text = text.replace(mark, " ")
-    return text
 
 
 _DEEPEST = 6
@@ -111,8 +65,6 @@ _OPEN = (None, "too_short", "too_long", "language", "duplicate")
 # Blocks dropped for one of these reasons are not what a heading heads.
 _NO_TEXT = ("too_short", "call_to_action", "navigation_item", "notice")
 _ROWS = (kinds.ROW, kinds.COLUMNS)
-# A paragraph with more link text is an entry of a list.
-_ALL_LINK = 0.8
 # How much of another block a detail quotes.
 _QUOTED_CHARS = 40
 
@@ -129,7 +81,7 @@ def decide_blocks(
     # Before the length bounds: a table's rows may be short, the table is not.
     if options.tables == "structure":
         merge_tables(decisions)
-    _apply_sections(decisions, options)
+    apply_sections(decisions, options.sections)
     join_item_parts(decisions, options)
     drop_by_length(decisions, options)
     drop_by_language(decisions, options, declared=declared)
@@ -138,56 +90,6 @@ def decide_blocks(
         attach_headings(decisions)
     drop_repeated(decisions, options)
     return decisions
-
-
-def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> None:
-    """Set the heading path of every block, and drop navigation, calls to action and notices."""
-    rules, path = compile_section_rules(options.sections), HeadingPath()
-    # The heading whose section is being dropped, None outside of one.
-    below: PageBlock | None = None
-    calls: dict[int, int] = {}
-    # Headings in boilerplate are skipped: they head no section of the content.
-    kept = list(iter_kept(decisions))
-    phrases = rules.phrases_in(kept)
-    for decision in kept:
-        block = decision.block
-        if block.level:
-            path.enter(block)
-            if below is None or block.level <= below.level:
-                below = block if rules.drops_section(block) else None
-        decision.section = path.section
-        if below is not None:
-            decision.drop("dropped_section", f"below {below.text!r}")
-        elif certainty := rules.judge(decision, phrases):
-            calls[decision.order] = certainty
-    for decision in _calls(decisions, calls):
-        rules.drop_call(decision)
-
-
-def _calls(decisions: Sequence[BlockDecision], calls: Mapping[int, int]) -> Iterator[BlockDecision]:
-    """Yield the calls to action; what may be one is a name if its list is one of names."""
-    for order, certainty in calls.items():
-        if certainty == CERTAIN or not is_among_names(
-            [calls.get(other, 0) for other in _list_around(decisions, order)]
-        ):
-            yield decisions[order]
-
-
-def _list_around(decisions: Sequence[BlockDecision], order: int) -> Iterator[int]:
-    """Yield the positions of the list entries, or link-only paragraphs, around a block."""
-    wanted = decisions[order].block
-    for step in (-1, 1):
-        near = order if step == 1 else order - 1
-        while 0 <= near < len(decisions) and _is_sibling(wanted, decisions[near].block):
-            yield near
-            near += step
-
-
-def _is_sibling(block: PageBlock, other: PageBlock) -> bool:
-    is_alike = block.kind == other.kind and block.container is other.container
-    if block.kind == kinds.PARAGRAPH:
-        return is_alike and min(block.link_density, other.link_density) > _ALL_LINK
-    return is_alike
 
 
 def join_item_parts(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:

@@ -320,25 +320,11 @@ _CONSENT_LABEL = re.compile(
     r"|\bprivacy (?:banner|center|centre|choices|manager|notice|options|preferences|settings)",
     re.IGNORECASE,
 )
-# Nearly all class names have none of these letters, so the expression is rarely run.
-_CONSENT_MARKS = (
-    "cook", "consent", "gdpr", "onetrust", "ot-sdk", "optanon", "didomi", "usercentrics", "uc-",
-    "truste", "trustarc", "qc-cmp", "sp_m", "sp-m", "sp_r", "sp-r", "privacy", "axeptio", "borlabs",
-    "ccc-", "cc-", "cky-", "cli-", "cmp", "evidon", "iubenda", "klaro", "lanyard", "orejime",
-    "osano", "ppms", "silktide", "sliding", "tarteau", "termly", "wpcc", "cybot",
-)  # fmt: skip
 
 
 def is_consent_name(names: str) -> bool:
     """Return whether a class or id is that of a consent dialog."""
-    lower = names.lower()
-    # A loop, not any(): this runs for every new class name.
-    for mark in _CONSENT_MARKS:
-        if mark in lower:
-            break
-    else:
-        return False
-    plain = lower.replace("_", "-")
+    plain = names.lower().replace("_", "-")
     split = _CAMEL.sub("-", names).lower().replace("_", "-")
     return bool(_CONSENT_NAME.search(plain) or _CONSENT_NAME.search(split))
 

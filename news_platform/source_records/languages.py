@@ -11,7 +11,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from functools import lru_cache
+from itertools import groupby, repeat
 
 from news_platform.source_records.blocks import (
     CODE,
@@ -20,12 +21,76 @@ from news_platform.source_records.blocks import (
     BlockLanguage,
     iter_kept,
 )
-from news_platform.source_records.vocabulary import (
-    COMMON_WORDS,
-    FOREIGN_WORDS,
-    speaks,
-)
 from news_platform.text.language import COMMON_LANGUAGES, Language, detect, rank_languages
+
+# Words that hardly any other language has and that occur in most sentences of the language.
+_ENGLISH = """
+about after and any are because been before between but can could did does each every from get had
+has have help here how if into its just know learn like made make many may more must need new now of
+only other our out over people should since some such than that the their them then there these they
+this those through time until up upon use used using very want was well were what when where which
+while who whose why will with within without work would year years you your
+"""
+_COMMON_WORDS = {"en": frozenset(_ENGLISH.split())}
+
+# Articles, prepositions and the like of languages in Latin script that are not English words. One
+# of them is a reason to run the detector, not proof: they occur in names too.
+_FOREIGN = """
+aan ako alla als ang au auf aus aux avec bei bij bir bu cette che chez como cu dalam dan dans dari
+das de degli dei del della delle dem den dengan der des det di dla dos du een egy ein eine einer el
+els em en es et ett fra für fuer gan gli het hogy ikke il ile im ini ist itu ja kami kwa la las
+le les lo los med mga na nad nel nella ng nicht nie niet noi nos nostra nostro notre nous nuestra
+nuestro och og op oraz où para på pada pe por prin qui que quel ses sie sind sobre sont sowie
+su sua sur sus sy te tidak till til um un una und une uno unser untuk van ve voor vom von vos votre
+vous wir y ya yang yn yr za zijn zu zum zur
+"""
+_FOREIGN_WORDS = frozenset(_FOREIGN.split())
+
+# Those of them that do not occur in the names of persons and places, as "de" and "van" do.
+_JOINING = """
+auf aus avec bei cette como dalam dans degli dei delle dengan dla ein eine et ett für fuer het hogy
+ikke ile im ist mga nad nel nella nicht niet notre nous nuestra nuestro och og oraz para por pour
+que qui sind sobre sont sowie sur till und untuk voor vous wir y yang yn zijn zur
+"""
+# Words of institutions that are not English words, by their beginnings: the detector takes a list
+# of Italian names for Italian as surely as a list of Italian departments.
+_BEGINNINGS = """
+abteilung admisi administraci afdeling allgemein amministra antigu arbeits arquitectura avdeling
+avdelning bachillerato beaux bellas betriebs bezpie bibliothèque bibliotek bibliothek biblioteca
+bilgisayar bilim biología biologia biologie bölüm centro chemie chimica chimie ciencia ciência
+ciències civil- contabil derecho departamento departament département departement didaktik
+dipartiment direcci direito diritto dret droit école economía économi edebiyat educació educação
+educazione egyetem eğitim elektrotechni empresa enfermer engenhari enseignement enstit escola
+escuela estudi étud étudiant facolt facultad facultat faculté faculteit faculd fachbereich
+fakult filología filologia filosof filozof física fisica fizik fizyk formation forschung français
+fysik geistes geneeskunde germanist geschicht gesellschaft gestión gesundheit gestão gwyddor
+handels hochschul högskol høgskol hukuk histoire historia história humanidad humanité idiomas
+informática informatik informatique ingegner ingenier ingénier ingenieur institución institutionen
+institutt instituto instytut intézet investigaci istituto juridi katedr kemi konservato kultur-
+kulttuur kunst laitos langues lehrstuhl lenguas letras letteratura lettere letteren lettres lingue
+linguistique línguas literatura maschinenbau matemátic matematic matematik matematyk mathematik
+mathématiques médecine medicina medizin mühendis música musica musique natur- naturwissen
+natuurkunde nauk ngành noticias nutrición oddělen œuvre oficina onderwijs onderzoek opleiding
+ollscoil osasto pädagog pedagog pharmacie physik physique postgrado prawa prifysgol procuradur
+profesor professores psicolog psychologie química quimica rechts recherche rectorado recursos
+rekrut relaciones ricerca roinn samhäll sanat sciences-po scienz scuola secretaría secrétariat
+segreteri servicio serviço servizi sociales sociais sociali sociología sociologia sociologie
+sprach storia študi studenten studierend studium sundheds tanszék teatro tecnolog técnic techniek
+technologie théâtre théolog tiedekun titulaci toegepast trabajo tudomány turismo ubezpiecz
+universidad università université universität universiteit universitet uniwersytet vakgroep vaka
+vedoucí verwaltung vetenskap vicerrector videnskab vitenskap volks vysok werktuig wetenschap
+wijsbegeert wirtschaft wiskunde wissenschaft wydzia yliopist ysgol zahnmed zakład ústav
+"""
+_ENGLISH_BEGINNINGS = """
+academ administrat department engineering faculty facilit humanities laborator languages librar
+medical medicine office research science school service studies university
+"""
+
+_STRIPPED = ".,:;()|–-•\"'’"
+_SPOKEN = {
+    "en": (_COMMON_WORDS["en"], tuple(_ENGLISH_BEGINNINGS.split())),
+    "": (frozenset(_JOINING.split()), tuple(_BEGINNINGS.split())),
+}
 
 _LONG = 200
 # More text does not change the result; the detector takes 0.1 ms plus 1 ms per 1,000 characters.
@@ -75,8 +140,6 @@ _LATIN = re.compile(r"[a-zA-ZÀ-ɏ]")
 _FOREIGN_LETTER = re.compile(r"[À-ÖØ-öø-ɏͰ-\u1fff\u3040-\ud7ff]")
 _ASSUMED = BlockLanguage(None, None, "assumed")
 
-Languages = Mapping[str | None, BlockLanguage]
-
 
 @dataclass(slots=True)
 class _TargetLanguage:
@@ -96,7 +159,7 @@ class _TargetLanguage:
         The detector runs for texts with a foreign word or letter, and for unusual ones.
         """
         own = text.lower().split()
-        has_word = self.target not in COMMON_WORDS or not FOREIGN_WORDS.isdisjoint(own)
+        has_word = self.target not in _COMMON_WORDS or not _FOREIGN_WORDS.isdisjoint(own)
         has_letter = not text.isascii() and _FOREIGN_LETTER.search(text) is not None
         if has_word:
             return _LIKELY if self.shared(own) < _SHARED_WORDS_CLOSE else None
@@ -121,7 +184,7 @@ def detect_languages(
     kept = list(iter_kept(decisions))
     stated = declared_code(declared)
     plausible = COMMON_LANGUAGES | {target, stated or target}
-    wanted = _TargetLanguage(target, sure, plausible, set(COMMON_WORDS.get(target, ())))
+    wanted = _TargetLanguage(target, sure, plausible, set(_COMMON_WORDS.get(target, ())))
     _detect_long(kept, wanted)
     page = _page_language(kept, wanted, stated)
     lists = _list_languages(kept, wanted, page)
@@ -132,7 +195,9 @@ def detect_languages(
             continue
         text = decision.block.text
         near = lists.get(decision.order) or sections.get(decision.section)
-        around = _in_script(near or page, text)
+        around = near or page
+        if around and around.code in _NOT_LATIN and text.isascii():
+            around = None  # written in another script
         is_allowed = detected < _MAX_DETECTED_BLOCKS
         at_least = _threshold(decision, wanted, around) if is_allowed else None
         decision.language = around or _ASSUMED
@@ -176,18 +241,13 @@ def _confirmed(text: str, target: _TargetLanguage) -> BlockLanguage | None:
     The detector then need only confirm it among the plausible languages.
     """
     sample = text[:_SAMPLE_CHARS]
-    words, common = sample.lower().split(), COMMON_WORDS.get(target.target, frozenset())
+    words, common = sample.lower().split(), _COMMON_WORDS.get(target.target, frozenset())
     if sum(map(common.__contains__, words)) < _PROSE * len(words):
         return None
     best = rank_languages(sample, target.plausible)[0]
     if best.code != target.target or best.probability < target.sure:
         return None
     return BlockLanguage(best.code, best.probability, "block")
-
-
-def _in_script(around: BlockLanguage | None, text: str) -> BlockLanguage | None:
-    """Return the language around a text unless it is written in another script."""
-    return None if around and around.code in _NOT_LATIN and text.isascii() else around
 
 
 def _threshold(
@@ -213,8 +273,8 @@ def _page_language(
     if found and stated and found.code != stated:
         return _prevailing(kept, "page", share=_AGAINST_DECLARED) or declared
     if found is None:
-        beginnings = [decision.block.text[:_BEGINNING_CHARS] for decision in kept]
-        text = _beginning(beginnings)
+        beginnings = (decision.block.text[:_BEGINNING_CHARS] for decision in kept)
+        text = " ".join(beginnings)[:_PAGE_CHARS]
         found = _agreed(kept, target, stated, text) or _spoken(text, "page", target)
     return found or declared
 
@@ -229,7 +289,7 @@ def _agreed(
     if stated != target.target or not _LATIN.search(text):
         return None
     long = [found for found in (decision.language for decision in kept) if target.is_target(found)]
-    if not long or speaks(text.lower().split(), _ELSEWHERE):
+    if not long or _speaks(text.lower().split(), _ELSEWHERE):
         return None
     surest = max(found.probability or 0.0 for found in long if found)
     return BlockLanguage(target.target, surest, "page")
@@ -256,7 +316,7 @@ def _list_key(decision: BlockDecision) -> tuple[str | None, str, int]:
 
 def _section_languages(
     kept: Iterable[BlockDecision], target: _TargetLanguage, page: BlockLanguage | None
-) -> Languages:
+) -> Mapping[str | None, BlockLanguage]:
     """Return the language of every section that is long enough to detect it."""
     members: dict[str | None, list[BlockDecision]] = defaultdict(list)
     for decision in kept:
@@ -280,7 +340,7 @@ def _group_language(
         return None
     if prevailing := _prevailing(group, source):
         return prevailing
-    text = _beginning(decision.block.text for decision in group)
+    text = " ".join(decision.block.text for decision in group)[:_PAGE_CHARS]
     if len(text) < (_LIST_CHARS if source == "list" else _SECTION_CHARS):
         return None
     if target.is_target(page) and not _may_be_foreign(text, target):
@@ -290,8 +350,8 @@ def _group_language(
 
 def _may_be_foreign(text: str, target: _TargetLanguage) -> bool:
     """Return whether a text on a page in the target language is worth the detector's time."""
-    if _LATIN.search(text) and not speaks(text.lower().split(), _ELSEWHERE):
-        return target.target not in COMMON_WORDS
+    if _LATIN.search(text) and not _speaks(text.lower().split(), _ELSEWHERE):
+        return target.target not in _COMMON_WORDS
     return target.threshold(text) is not None
 
 
@@ -303,10 +363,10 @@ def _spoken(text: str, source: str, target: _TargetLanguage) -> BlockLanguage | 
         return None
     if code != target.target and _LATIN.search(text):
         words = text.lower().split()
-        common = COMMON_WORDS.get(target.target, frozenset())
+        common = _COMMON_WORDS.get(target.target, frozenset())
         if sum(map(common.__contains__, words)) > _MIXED * len(words):
             return None
-        if not speaks(words, code):
+        if not _speaks(words, code):
             return None
     return _found(code, probability, source, ranked, target)
 
@@ -326,28 +386,16 @@ def _block_language(
 ) -> BlockLanguage | None:
     """Return the language of a short block, None if the one around it is as good a guess."""
     is_short_latin = len(text) < _ODD_CHARS and _LATIN.search(text)
-    is_name = is_short_latin and not speaks(text.lower().split(), _ELSEWHERE)
-    if is_name and is_around_target and target.target in COMMON_WORDS:
+    is_name = is_short_latin and not _speaks(text.lower().split(), _ELSEWHERE)
+    if is_name and is_around_target and target.target in _COMMON_WORDS:
         return None
     found = _detected(text, target, at_least=at_least)
     if target.is_target(found) or len(text) >= _ODD_CHARS or not _LATIN.search(text):
         return found
     # "Jürgen Schneider" is a name in any language.
-    if found is None or not speaks(text.lower().split(), found.code or ""):
+    if found is None or not _speaks(text.lower().split(), found.code or ""):
         return _spoken(text, "block", target)
     return found
-
-
-def _beginning(texts: Iterable[str]) -> str:
-    """Return the first texts, joined until they are long enough for the detector."""
-    found: list[str] = []
-    missing = _PAGE_CHARS
-    for text in texts:
-        found.append(text)
-        missing -= len(text) + 1
-        if missing < 0:
-            break
-    return " ".join(found)[:_PAGE_CHARS]
 
 
 def _prevailing(
@@ -382,3 +430,20 @@ def _detected(text: str, target: _TargetLanguage, *, at_least: float) -> BlockLa
     is_target = found.code == target.target
     ranked = () if is_target else rank_languages(sample, target.plausible)
     return _found(found.code, found.probability, "block", ranked, target)
+
+
+# Pages share most of their words, so nearly every word is looked up instead of examined.
+@lru_cache(maxsize=32_768)
+def _is_spoken(word: str, code: str) -> bool:
+    words, beginnings = _SPOKEN[code]
+    bare = word.strip(_STRIPPED)
+    return bare in words or bare.startswith(beginnings)
+
+
+def _speaks(words: Iterable[str], code: str) -> bool:
+    """Return whether some of these words, in lower case, are words of a language, not names.
+
+    Of the languages other than English it is not told which one.
+    """
+    known = code if code in _SPOKEN else ""
+    return any(map(_is_spoken, words, repeat(known)))

@@ -9,8 +9,8 @@ from news_platform.source_records.blocks import (
     PageBlock,
     WalkedPage,
     collapse_whitespace,
+    join_cells,
 )
-from news_platform.source_records.lists_and_tables import join_cells
 
 MAX_TEXT_CHARS = 4_000_000
 MAX_LINES = 50_000

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 import polars as pl
 
 from news_platform.datasets import versions
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.source_records import (
     SNAPSHOTS_FOLDER,
     SOURCE_RECORDS,
@@ -27,7 +28,7 @@ from news_platform.datasets.source_records import (
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.isolation.pool import Done, Pool
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.snapshot import (
+from news_platform.source_records.segment import (
     SUFFIXES,
     TARGET,
     PageResult,
@@ -121,9 +122,12 @@ def build_institution(
     if refused := len(infos) - len(allowed):
         report = replace(report, dropped={**report.dropped, TAKEN_DOWN: refused})
     require_same_takedowns(store, takedowns, now=None, use="collection")
-    _put(store, records_path(institution), parquet_bytes(record_rows(records), SOURCE_RECORDS))
+    _put_rows(store, records_path(institution), records, SOURCE_RECORDS)
     _put(store, samples_path(institution), samples_json(samples))
-    _put_quarantine(store, institution, failures)
+    if failures:
+        _put_rows(store, quarantine_path(institution), failures, SOURCE_RECORDS_QUARANTINE)
+    else:
+        store.delete([quarantine_path(institution)])  # an earlier build may have left one
     write_marker(
         store,
         DATASET,
@@ -241,18 +245,16 @@ def _put(store: ObjectStore, path: str, body: bytes) -> None:
         store.put(path, body)
 
 
+def _put_rows(
+    store: ObjectStore, path: str, records: Iterable[SourceRecord], table: Dataset
+) -> None:
+    _put(store, path, parquet_bytes(record_rows(records, table), table))
+
+
 def _samples(records: list[SourceRecord], count: int) -> list[SourceRecord]:
     # Every step-th record, rounded up, so that the samples spread over all pages.
     step = max(1, -(-len(records) // max(1, count)))
     return records[::step][:count]
-
-
-def _put_quarantine(store: ObjectStore, institution: str, failures: list[SourceRecord]) -> None:
-    path = quarantine_path(institution)
-    if failures:
-        _put(store, path, parquet_bytes(quarantine_rows(failures), SOURCE_RECORDS_QUARANTINE))
-    else:
-        store.delete([path])  # an earlier build may have left one
 
 
 def _report(
@@ -279,16 +281,13 @@ def _report(
 
 
 def _plain(report: RecordsReport) -> dict[str, object]:
-    counted = ("pages_seen", "pages_failed", "blocks_total", "blocks_kept", "blocks_deduped")
+    """Return what the marker keeps of a report: its counts, and the files that were written."""
     files = [records_path(report.institution), samples_path(report.institution)]
     if report.pages_failed:
         files.append(quarantine_path(report.institution))
-    return {
-        "files": files,
-        **{name: getattr(report, name) for name in counted},
-        "dropped": dict(report.dropped),
-        "languages": dict(report.languages),
-    }
+    shown = ("institution", "samples", "failures")
+    counts = {name: value for name, value in asdict(report).items() if name not in shown}
+    return {"files": files, **counts}
 
 
 def record_document(record: SourceRecord) -> dict[str, object]:
@@ -311,43 +310,17 @@ def samples_json(samples: Iterable[SourceRecord]) -> bytes:
     return (json.dumps(documents, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def record_rows(records: Iterable[SourceRecord]) -> pl.DataFrame:
-    """Return records as rows of `source_records`."""
-    rows = [_row(record) for record in records]
-    return pl.DataFrame(rows, schema=dict(SOURCE_RECORDS.schema), orient="row")
-
-
-def quarantine_rows(failures: Iterable[SourceRecord]) -> pl.DataFrame:
-    """Return failed pages as rows of the quarantine."""
+def record_rows(records: Iterable[SourceRecord], table: Dataset) -> pl.DataFrame:
+    """Return records, or the records of failed pages, as rows of a table."""
     rows = [
-        (
-            record.text,
-            record.provenance.url,
-            record.provenance.fetched_at,
-            record.meta.snapshot,
-            record.meta.error,
-            record.meta.charset,
-        )
-        for record in failures
+        {
+            **record.provenance,
+            **record.meta,
+            # Sorted, so that the same hints are always the same bytes.
+            "hints": json.dumps(dict(record.meta.hints), ensure_ascii=False, sort_keys=True),
+            "text": record.text,
+            "id": record.id,
+        }
+        for record in records
     ]
-    return pl.DataFrame(rows, schema=dict(SOURCE_RECORDS_QUARANTINE.schema), orient="row")
-
-
-def _row(record: SourceRecord) -> tuple[object, ...]:
-    origin, meta = record.provenance, record.meta
-    return (
-        record.text,
-        origin.section,
-        origin.url,
-        origin.fetched_at,
-        meta.snapshot,
-        meta.order,
-        meta.kind,
-        meta.language,
-        meta.language_probability,
-        meta.language_source,
-        meta.charset,
-        # Sorted, so that the same hints are always the same bytes.
-        json.dumps(dict(meta.hints), ensure_ascii=False, sort_keys=True),
-        record.id,
-    )
+    return pl.DataFrame(rows, schema=dict(table.schema))

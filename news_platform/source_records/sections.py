@@ -1,91 +1,134 @@
-"""Track heading paths, and recognise blocks that look like content but are navigation."""
+"""Give blocks their heading path, and drop what looks like content but is navigation.
+
+Calls to action ("Find a doctor") are told from names that begin like one ("Open University") by
+their words, and by the list that they stand in.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import BlockDecision, PageBlock
-from news_platform.source_records.calls_to_action import NONE, call_certainty, is_instruction
+from news_platform.source_records.blocks import (
+    CODE,
+    HEADING,
+    PARAGRAPH,
+    BlockDecision,
+    PageBlock,
+    iter_kept,
+)
 from news_platform.source_records.options import SectionRules
 
-SEPARATOR = " > "
 # Characters that may surround the name of a menu item.
 _EDGES = " .,:;!?*»›>|→-–—·•"
 
+# How sure it is that a text is a call.
+_NONE, _POSSIBLE, _CERTAIN = 0, 1, 2
+# Words that follow the verb of a call and hardly ever stand in a name without an "of".
+_CALL_WORDS_LIST = """
+a an the this that these those our your my their us me you it them all any more now here today
+online free started involved touch near how what who which where why when if
+"""
+_CALL_WORDS = frozenset(_CALL_WORDS_LIST.split())
+# Verbs that are no other part of speech: they do not begin a name.
+_ONLY_VERBS_LIST = """
+apply browse buy click compare continue donate download enrol enroll explore inquire join learn
+log login see send sign submit subscribe unlock upgrade view
+"""
+_ONLY_VERBS = frozenset(_ONLY_VERBS_LIST.split())
+# The last word of the name of a unit.
+_UNITS_LIST = """
+academy agency area association authority bank board branch bureau campus center centre chair
+clinic club college commission committee company consortium corps council court department
+directorate district division facility faculty federation foundation fund gallery group guild hall
+hospital hub initiative institute institution lab laboratories laboratory league library ministry
+museum network office organisation organization partnership practice programme project registry
+school sector secretariat section service services society station studio studies taskforce team
+therapies therapy trust union unit university ward workshop
+"""
+_UNITS = frozenset(_UNITS_LIST.split())
+# A sentence with fewer words, as "Apply now.", is a call with a full stop.
+_SENTENCE_WORDS = 4
+# A text with a larger share of link text is a link or a button, or an entry of a list.
+_LINK_SHARE = 0.8
 
-class HeadingPath:
-    """The headings above the current block."""
 
-    __slots__ = ("_levels", "_texts", "section")
-
-    def __init__(self) -> None:
-        self._levels: list[int] = []
-        self._texts: list[str] = []
-        # The path as one text, or None above all headings.
-        self.section: str | None = None
-
-    def enter(self, heading: PageBlock) -> None:
-        """Enter the section of a heading and leave those of its level and deeper."""
-        while self._levels and self._levels[-1] >= heading.level:
-            self._levels.pop()
-            self._texts.pop()
-        self._levels.append(heading.level)
-        self._texts.append(heading.text)
-        self.section = SEPARATOR.join(self._texts)
+def apply_sections(decisions: Sequence[BlockDecision], rules: SectionRules) -> None:
+    """Set the heading path of every block, and drop navigation, calls to action and notices."""
+    compiled = _compile_rules(rules)
+    path: list[PageBlock] = []
+    section: str | None = None
+    # The heading whose section is being dropped, None outside of one.
+    below: PageBlock | None = None
+    calls: dict[int, int] = {}
+    # Headings in boilerplate are skipped: they head no section of the content.
+    for decision in list(iter_kept(decisions)):
+        block = decision.block
+        if block.level:
+            path = [*(outer for outer in path if outer.level < block.level), block]
+            section = " > ".join(heading.text for heading in path)
+            if below is None or block.level <= below.level:
+                below = block if compiled.section.match(block.text.lower()) else None
+        decision.section = section
+        if below is not None:
+            decision.drop("dropped_section", f"below {below.text!r}")
+        elif certainty := _judge(decision, compiled):
+            calls[decision.order] = certainty
+    for decision in _calls(decisions, calls):
+        words = decision.block.text.count(" ") + 1
+        decision.drop("call_to_action", f"{words} words, at most {rules.call_words}")
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledSectionRules:
+class _CompiledRules:
     """Section rules as compiled patterns."""
 
+    rules: SectionRules
     navigation_items: frozenset[str]
     call: re.Pattern[str]
     notice: re.Pattern[str]
-    phrases: tuple[str, ...]
     section: re.Pattern[str]
-    rules: SectionRules
 
-    def phrases_in(self, decisions: Sequence[BlockDecision]) -> Sequence[str]:
-        """Return the phrases of notices that occur anywhere in the page: few or none."""
-        page = "\n".join([decision.block.text for decision in decisions]).lower()
-        return [phrase for phrase in self.phrases if phrase in page]
 
-    def judge(self, decision: BlockDecision, phrases: Sequence[str]) -> int:
-        """Drop a block that is navigation rather than content; return how sure it is a call.
+@lru_cache(maxsize=32)
+def _compile_rules(rules: SectionRules) -> _CompiledRules:
+    return _CompiledRules(
+        rules,
+        navigation_items=frozenset(rules.navigation_items),
+        call=_any_of((rf"({'|'.join(rules.call_verbs)})\b",) if rules.call_verbs else ()),
+        notice=_any_of(rules.notice_openings),
+        section=_any_of(rules.sections),
+    )
 
-        `phrases` are those that occur in the page.
-        """
-        block, rules = decision.block, self.rules
-        size = len(block.text)
-        if size > rules.notice_chars:
-            return NONE
-        text = block.text.lower()
-        # A heading such as "Admissions" names a section of the page.
-        if block.kind != kinds.HEADING:
-            if _name(text) in self.navigation_items:
-                decision.drop("navigation_item", f"{_name(text)!r} is in navigation_items")
-                return NONE
-            is_short = text.count(" ") < rules.call_words and not is_instruction(block)
-            verb = self.call.match(text) if is_short else None
-            certainty = call_certainty(text, verb[0], rules) if verb else NONE
-            if certainty:
-                return certainty
-        found = self.notice.match(text)
-        if phrase := found[0] if found else _first_in(text, phrases):
-            numbers = f"{size} characters, at most {rules.notice_chars}"
-            decision.drop("notice", f"has {phrase!r}; {numbers}")
-        return NONE
 
-    def drop_call(self, decision: BlockDecision) -> None:
-        """Drop a call to action."""
-        words = decision.block.text.count(" ") + 1
-        decision.drop("call_to_action", f"{words} words, at most {self.rules.call_words}")
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    # Without rules nothing must match: "(?!)" never does, an empty pattern always would.
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)")
 
-    def drops_section(self, heading: PageBlock) -> bool:
-        """Return whether the whole section of a heading is dropped."""
-        return bool(self.section.match(heading.text.lower()))
+
+def _judge(decision: BlockDecision, compiled: _CompiledRules) -> int:
+    """Drop a menu item or a notice; of another block return how sure it is that it is a call."""
+    block, rules = decision.block, compiled.rules
+    size = len(block.text)
+    if size > rules.notice_chars:
+        return _NONE
+    text = block.text.lower()
+    # A heading such as "Admissions" names a section of the page.
+    if block.kind != HEADING:
+        # The rules spell `news & events`; this covers `news and events` as well.
+        name = text.strip(_EDGES).replace(" and ", " & ")
+        if name in compiled.navigation_items:
+            decision.drop("navigation_item", f"{name!r} is in navigation_items")
+            return _NONE
+        is_short = text.count(" ") < rules.call_words and not _is_instruction(block)
+        verb = compiled.call.match(text) if is_short else None
+        if verb and (certainty := _call_certainty(text, verb[0], rules)):
+            return certainty
+    found = compiled.notice.match(text)
+    if phrase := found[0] if found else _first_in(text, rules.notice_phrases):
+        numbers = f"{size} characters, at most {rules.notice_chars}"
+        decision.drop("notice", f"has {phrase!r}; {numbers}")
+    return _NONE
 
 
 def _first_in(text: str, phrases: Sequence[str]) -> str | None:
@@ -95,24 +138,58 @@ def _first_in(text: str, phrases: Sequence[str]) -> str | None:
     return None
 
 
-def _name(text: str) -> str:
-    # The rules spell `news & events`; this covers `news and events` as well.
-    return text.strip(_EDGES).replace(" and ", " & ")
+def _is_instruction(block: PageBlock) -> bool:
+    """Return whether a block tells what to do rather than where to click: a sentence or code.
+
+    "See the following example:" and "Use the End object snap." are steps of an instruction.
+    """
+    text = block.text
+    if block.kind == CODE:
+        return True
+    if text[-1] not in ".:" or block.link_density >= _LINK_SHARE:
+        return False
+    return text[-1] == ":" or text.count(" ") + 1 >= _SENTENCE_WORDS
 
 
-@lru_cache(maxsize=32)
-def compile_section_rules(rules: SectionRules) -> CompiledSectionRules:
-    """Return the compiled rules; each set of rules is compiled once."""
-    return CompiledSectionRules(
-        navigation_items=frozenset(rules.navigation_items),
-        call=_any_of((rf"({'|'.join(rules.call_verbs)})\b",) if rules.call_verbs else ()),
-        notice=_any_of(rules.notice_openings),
-        phrases=rules.notice_phrases,
-        section=_any_of(rules.sections),
-        rules=rules,
-    )
+def _call_certainty(text: str, verb: str, rules: SectionRules) -> int:
+    """Return how sure it is that a text in lower case, which begins with this verb, is a call."""
+    words = text.split()
+    if len(words) > rules.call_words:
+        return _NONE
+    rest = text[len(verb) :].split()
+    if rest[:1] == ["of"]:
+        return _NONE
+    is_unit = bool(rest) and rest[-1].strip(".,") in _UNITS
+    is_verb = words[0] in _ONLY_VERBS
+    if not rest or not _CALL_WORDS.isdisjoint(rest):
+        # "Save the Harbour Trust" is a name among names, "Join our team" a call among calls.
+        return _POSSIBLE if is_unit and not is_verb else _CERTAIN
+    if is_unit and not is_verb:
+        return _NONE
+    return _CERTAIN if is_verb and not is_unit else _POSSIBLE
 
 
-def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    # Without rules nothing must match: "(?!)" never does, an empty pattern always would.
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)")
+def _calls(decisions: Sequence[BlockDecision], calls: Mapping[int, int]) -> Iterator[BlockDecision]:
+    """Yield the calls to action; what may be one is a name if its list is one of names."""
+    for order, certainty in calls.items():
+        near = [calls.get(other, _NONE) for other in _list_around(decisions, order)]
+        is_among_names = len(near) > 2 and sum(map(bool, near)) * 2 <= len(near)
+        if certainty == _CERTAIN or not is_among_names:
+            yield decisions[order]
+
+
+def _list_around(decisions: Sequence[BlockDecision], order: int) -> Iterator[int]:
+    """Yield the positions of the list entries, or link-only paragraphs, around a block."""
+    wanted = decisions[order].block
+    for step in (-1, 1):
+        near = order if step == 1 else order - 1
+        while 0 <= near < len(decisions) and _is_sibling(wanted, decisions[near].block):
+            yield near
+            near += step
+
+
+def _is_sibling(block: PageBlock, other: PageBlock) -> bool:
+    is_alike = block.kind == other.kind and block.container is other.container
+    if block.kind == PARAGRAPH:
+        return is_alike and min(block.link_density, other.link_density) > _LINK_SHARE
+    return is_alike

@@ -5,12 +5,14 @@ widgets recorded here and from the amounts of text and link text in every contai
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import (
     Container,
+    ListState,
     PageBlock,
+    TableState,
     WalkedPage,
     collapse_whitespace,
     content_chars,
@@ -26,7 +28,6 @@ from news_platform.source_records.html_events import (
     Start,
     zone_of,
 )
-from news_platform.source_records.lists_and_tables import ListState, TableState
 
 BULLET = re.compile(r"^([-*•·▪◦‣–—]|\d{1,3}[.)])\s+(?=\S)")
 # Two styled texts are set apart if the second begins a name or a price: "Nalgene", "Silo", "$20".
@@ -105,8 +106,8 @@ class _Walker:
         self.lists: list[ListState] = []
         self.tables: list[TableState | None] = []
         self.tables_seen = 0
-        # The start of the cell that is open, for its spans.
-        self.cell: Start | None = None
+        # The attributes of the open cell, for its spans.
+        self.cell: Mapping[str, str] = {}
         self.term = ""
         # The positions of texts that are buttons of consent dialogs.
         self.buttons: list[int] = []
@@ -209,7 +210,7 @@ class _Walker:
             if tag == "tr" or not table.is_in_row:
                 table.open_row()
             if tag != "tr":
-                self.cell = event
+                self.cell = event.attributes
 
     def close_structure(self, tag: str) -> None:
         if tag in _KINDS:

@@ -8,7 +8,7 @@ collection, which then runs rarely.
 
 import gc
 
-from news_platform.source_records.snapshot import segment_job
+from news_platform.source_records.segment import segment_job
 from news_platform.text.language import COMMON_LANGUAGES, detect
 
 __all__ = ["segment_job"]

@@ -7,7 +7,7 @@ behind the same protocol; `composition.engines` maps the place of a dataset to i
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -261,20 +261,21 @@ class PlainFilesEngine(FileEngine):
 
     def find(self, target: Target) -> Mapping[str, int]:
         """Return the number of files that are meant, by unit."""
-        counted = {unit: len(list(self._meant(unit, target))) for unit in self.files()}
+        counted = {unit: len(self._meant(infos, target)) for unit, infos in self.files().items()}
         return {unit: count for unit, count in counted.items() if count}
 
     def remove_rows(self, unit: str, target: Target) -> RemovedRows:
         """Delete the files that are meant."""
-        meant = list(self._meant(unit, target))
+        meant = self._meant(self.files([unit]).get(unit, ()), target)
         self.store.delete([info.path for info in meant])
         return RemovedRows(len(meant), sum(info.size_bytes for info in meant))
 
-    def _meant(self, unit: str, target: Target) -> Iterator[ObjectInfo]:
-        for info in self.files([unit]).get(unit, ()):
-            values = self.dataset.place.parse(info.path) or {}
-            if target.covers_file(self.dataset, values, partial(self.store.read, info.path)):
-                yield info
+    def _meant(self, infos: Iterable[ObjectInfo], target: Target) -> list[ObjectInfo]:
+        def is_meant(path: str) -> bool:
+            values = self.dataset.place.parse(path) or {}
+            return target.covers_file(self.dataset, values, partial(self.store.read, path))
+
+        return [info for info in infos if is_meant(info.path)]
 
 
 class JsonLinesEngine(PlainFilesEngine):
@@ -285,7 +286,7 @@ class JsonLinesEngine(PlainFilesEngine):
     def remove_rows(self, unit: str, target: Target) -> RemovedRows:
         """Write the files again without the lines that are meant."""
         done = RemovedRows()
-        for info in self._meant(unit, target):
+        for info in self._meant(self.files([unit]).get(unit, ()), target):
             lines = self.store.read(info.path).splitlines(keepends=True)
             kept = [one for one in lines if not target.covers_file(self.dataset, {}, one.strip)]
             self.store.put(info.path, b"".join(kept))

@@ -9,7 +9,7 @@ of domains.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -200,8 +200,7 @@ class Takedowns:
     @property
     def registrable_domains(self) -> frozenset[str]:
         """Return the registrable domains that have covered pages, in natural order."""
-        keys = (*self.urls, *self.prefixes, *self.domains)
-        return frozenset(registrable_domain(url_host(f"https://{key}")) for key in keys)
+        return _registrable_domains(self.urls, self.prefixes, self.domains)
 
     def _has(self, key: str) -> bool:
         end = key.find("/")
@@ -252,6 +251,14 @@ def _outermost(prefixes: Iterable[str]) -> tuple[str, ...]:
         if not (kept and prefix.startswith(kept[-1])):
             kept.append(prefix)
     return tuple(kept)
+
+
+# Asked for once per column of every dataset.
+@lru_cache(4)
+def _registrable_domains(*keys: Collection[str]) -> frozenset[str]:
+    return frozenset(
+        registrable_domain(url_host(f"https://{key}")) for some in keys for key in some
+    )
 
 
 def _names(

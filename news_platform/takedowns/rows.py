@@ -83,7 +83,7 @@ class TakedownTarget:
         gone = pl.Series("gone", [False]).new_from_index(0, rows.height)
         for column in dataset.all_columns:
             if column.name in rows.columns:
-                gone |= self._covered(column, rows[column.name])
+                gone |= self.covered_values(column.role, rows[column.name])
         return gone
 
     def covers_file(
@@ -129,12 +129,13 @@ class TakedownTarget:
                 return pl.col(column.name).is_in([reversed_domain(one) for one in domains])
         return pl.lit(False)
 
-    def _covered(self, column: Column, values: pl.Series) -> pl.Series:
-        if column.role is Role.url:
+    def covered_values(self, role: Role, values: pl.Series) -> pl.Series:
+        """Return for each value of a column whether it names a covered page or domain."""
+        if role is Role.url:
             return is_covered(values, self.takedowns)
-        if column.role not in (Role.url_hash, Role.domain, Role.host):
+        if role not in (Role.url_hash, Role.domain, Role.host):
             return pl.Series([False]).new_from_index(0, values.len())
-        found = [one for one in values.drop_nulls().unique() if self.covers(column.role, one)]
+        found = [one for one in values.drop_nulls().unique() if self.covers(role, one)]
         return values.is_in(found).fill_null(False)
 
 

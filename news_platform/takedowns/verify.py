@@ -302,8 +302,8 @@ def _read_parquet(path: str, body: bytes, report: VerificationReport) -> None:
 def _read_column(path: str, column: pl.Series, role: Role, report: VerificationReport) -> None:
     values = _texts(column)
     if role in _ROW_ROLES:
-        for value in values.unique():
-            report.check_value(path, role, value, name=column.name)
+        for value in values.filter(report.target.covered_values(role, values)).unique():
+            report.find(path, f"{column.name} {value!r}")
     else:
         # Nearly all are sorted out before they become Python objects.
         likely = values.filter(values.str.contains_any(list(page_needles(report.takedowns))))

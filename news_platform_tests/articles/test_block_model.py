@@ -1,7 +1,5 @@
 """The weights of the package fit the features that the code computes; all numbers are whole."""
 
-from importlib.resources import files
-
 import numpy as np
 
 from news_platform.articles.block_features import StatedTexts, block_table
@@ -22,11 +20,6 @@ def test_the_weights_fit_the_features() -> None:
     assert int(model.trees.features.max()) >= width - len(WORD_COLUMNS)
     assert model.scores(blocks, table).dtype == np.int64
     assert word_matrix(blocks, model.odds).dtype == np.int64
-
-
-def test_the_weights_are_a_small_file() -> None:
-    weights = files("news_platform.articles").joinpath("weights.json").read_bytes()
-    assert len(weights) <= 200_000
 
 
 def test_confidence_lies_between_the_steps() -> None:

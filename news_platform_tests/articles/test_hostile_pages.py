@@ -9,8 +9,7 @@ import pytest
 
 from news_platform.articles.article import Article
 from news_platform.articles.extract import extract_article
-from news_platform.articles.published import day_order
-from news_platform_tests.rss.web import SENTENCES, page
+from news_platform_tests.rss.web import SENTENCES
 
 URL = "https://post.example/2025/11/03/bridge"
 LONG = " ".join(SENTENCES)
@@ -66,11 +65,6 @@ def test_ten_thousand_comments_are_not_the_article() -> None:
 def test_comments_are_the_text_where_there_is_no_other() -> None:
     comments = "".join(f'<div class="comment"><p>{LONG} {n}</p></div>' for n in range(5))
     assert LONG in extract_article(f"<body><h1>A thread</h1>{comments}</body>", URL).clean_text
-
-
-def test_the_same_bytes_give_the_same_article() -> None:
-    html = page("the bridge")
-    assert len({repr(extract_article(html, URL)) for _ in range(3)}) == 1
 
 
 @pytest.mark.soak
@@ -129,14 +123,10 @@ def fuzz(bench_data: Path, rounds: int, *, seed: int = 17) -> None:
 
 
 def test_mutated_real_pages_never_raise(bench_data: Path) -> None:
-    fuzz(bench_data, 60)
+    fuzz(bench_data, 25)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(4))
 def test_twenty_thousand_mutated_real_pages_never_raise(bench_data: Path, part: int) -> None:
     fuzz(bench_data, 5_000, seed=part)
-
-
-def test_an_unknown_language_has_no_order_of_days() -> None:
-    assert day_order("") == "unknown"

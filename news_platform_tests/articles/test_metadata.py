@@ -8,7 +8,7 @@ import pytest
 
 from news_platform.articles.metadata import ArticleMetadata, parse_article_metadata
 from news_platform.html.decode import parse_document
-from news_platform.html.jsonld import article_object, names
+from news_platform.html.jsonld import all_objects, fullest_article, names
 
 URL = "https://www.post.example/a"
 
@@ -327,7 +327,7 @@ def test_section_tags_subtitle_and_language_are_read() -> None:
 def test_broken_json_ld_is_passed_over(broken: str) -> None:
     root = parse_document(f'<script type="application/ld+json">{broken}</script>')
     assert root is not None
-    assert article_object(root) == {}
+    assert fullest_article(all_objects(root)) == {}
 
 
 def test_names_are_found_in_any_shape() -> None:

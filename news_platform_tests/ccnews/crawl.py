@@ -6,9 +6,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import CollectReport, WarcSource, collect_warcs
-from news_platform.ccnews.pool import CollectTask, ProgressReporter, StoreAddress
+from news_platform.ccnews.pool import CollectOptions, CollectTask, ProgressReporter, StoreAddress
 from news_platform.ccnews.worker import collect_warc
 from news_platform.datasets.collected import Collected
 from news_platform.storage.objects.store import ObjectStore, open_store

@@ -1,19 +1,16 @@
 """Collecting one WARC: rows, marker, replacement, and nothing at all when the WARC is bad."""
 
 import hashlib
-import json
 from datetime import date
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.collected import collected_path
 from news_platform.datasets.raw_news import (
     DROPPED_RESPONSES,
-    RAW_NEWS_ORDER,
     side_path,
 )
 from news_platform.errors import InputError
@@ -73,23 +70,6 @@ def test_a_warc_becomes_files_by_language_and_a_marker(
     )
     parts = {path for path in stored_paths(any_store) if "part-" in path}
     assert set(marker.paths()) == parts - {side % "dropped"}
-
-
-def test_the_same_rows_lie_in_a_folder_in_s3_and_in_gcs(
-    crawl: ObjectStore,
-    local_store: ObjectStore,
-    s3_store: ObjectStore,
-    gs_store: ObjectStore,
-    tmp_path: Path,
-) -> None:
-    frames = []
-    for number, root in enumerate((local_store, s3_store, gs_store)):
-        collect_here(PATH, source=crawl, root=root, scratch=tmp_path / str(number))
-        frames.append(scan_news(root).sort("uri").collect())
-    assert frames[0].height == 6
-    assert frames[0].columns == list(RAW_NEWS_ORDER)
-    assert frames[0].equals(frames[1])
-    assert frames[0].equals(frames[2])
 
 
 def test_a_second_attempt_replaces_and_leaves_no_stray(
@@ -166,16 +146,6 @@ def test_a_warc_without_any_day_is_an_input_error(local_store: ObjectStore, tmp_
     source.put("pages.warc", record)
     with pytest.raises(InputError, match="has no day"):
         collect_here("pages.warc", source=source, root=local_store, scratch=tmp_path / "s")
-
-
-def test_a_marker_is_json_that_people_and_other_tools_can_read(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
-) -> None:
-    marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
-    path = collected_path(DAY, NAME, marker.fingerprint)
-    document = json.loads(local_store.read(path))
-    assert document["day"] == "2025-11-01"
-    assert document["languages"]["nl"] == 2
 
 
 def test_plain_polars_reads_the_files_that_lie_there(

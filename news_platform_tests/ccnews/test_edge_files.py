@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.warc import DroppedWarcRecord, iter_responses
 from news_platform.errors import InputError
 

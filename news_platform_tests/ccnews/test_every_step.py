@@ -60,9 +60,11 @@ def collect(folder: Path, source: ObjectStore) -> Run:
     return run
 
 
+# A seeded choice of steps, or all of them.
+@pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("kind", WARCS)
 def test_an_exception_at_any_step_of_a_page_leaves_the_others(
-    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kind: str, most: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = write_crawl(tmp_path / "crawl", {PATH: WARCS[kind]})
-    fail_at_steps(partial(collect, tmp_path, source), VICTIM, caplog)
+    fail_at_steps(partial(collect, tmp_path, source), VICTIM, caplog, most=most)

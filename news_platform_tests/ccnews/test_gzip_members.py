@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from news_platform.ccnews.gzip_members import MemberGroup, PushbackReader, iter_member_groups
+from news_platform.ccnews.gzip_members import PushbackReader, iter_member_groups
 from news_platform_tests.ccnews.archive import gzipped, page, stream
 
 
@@ -82,14 +82,6 @@ def test_every_random_damage_is_found_or_harmless() -> None:
         assert len(bodies & {record.dumped() for record in records}) >= 3
 
 
-def test_peek_takes_nothing() -> None:
-    source = PushbackReader(stream(b"abcdef"))
-    assert source.peek(4) == b"abcd"
-    assert source.position == 0
-    assert bytes(source.take()) == b"abcdef"
-    assert source.peek(1) == b""
-
-
 @pytest.mark.parametrize("size", [0, 1, 40_000, 300_000, 700_000])
 def test_what_is_given_back_comes_again_whatever_was_taken_since(size: int) -> None:
     data = random.Random(size).randbytes(1_000_000)
@@ -101,27 +93,6 @@ def test_what_is_given_back_comes_again_whatever_was_taken_since(size: int) -> N
     assert source.position == 0
     assert b"".join(bytes(part) for part in iter(source.take, b"")) == data
     assert source.position == len(data)
-
-
-def test_a_group_that_the_parser_declines_is_read_from_its_start() -> None:
-    data = gzipped([page(1), page(2)])
-    found = []
-    for group in iter_member_groups(PushbackReader(stream(data))):
-        assert group.parsed(lambda _: None) is None
-        found.append(group.read(1 << 20) + group.read(1 << 20))
-    assert found == [page(1).dumped(), page(2).dumped()]
-
-
-def test_a_group_of_one_sound_member_is_parsed_whole() -> None:
-    data = gzipped([page(1), page(2)])
-    groups = list(map(_parsed_whole, iter_member_groups(PushbackReader(stream(data)))))
-    assert groups == [page(1).dumped(), page(2).dumped()]
-
-
-def _parsed_whole(group: MemberGroup) -> bytes | None:
-    found = group.parsed(bytes)
-    assert group.read(100) == b""
-    return found
 
 
 def test_split_damaged_and_giant_groups_are_not_parsed_whole() -> None:

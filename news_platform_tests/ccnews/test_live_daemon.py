@@ -28,15 +28,15 @@ _POLL_SECONDS = 0.5
 _DEFINITIONS = """
 import os
 import dagster as dg
-from news_platform.defs.ccnews import listing_sensor, raw_news, warc_paths
-from news_platform.defs.graph import dagster_resources
+from news_platform.defs.ccnews import NEWS_RULE, raw_news, warc_paths
+from news_platform.defs.sensors import reconciling_sensor
 from news_platform.resources import Resources
 from news_platform.settings import load_settings
 
 defs = dg.Definitions(
     assets=[warc_paths, raw_news],
-    sensors=[listing_sensor(interval_seconds=1)],
-    resources=dagster_resources(Resources(load_settings(os.environ))),
+    sensors=[reconciling_sensor(NEWS_RULE, interval_seconds=1)],
+    resources={"platform": Resources(load_settings(os.environ))},
     executor=dg.in_process_executor,
 )
 """

@@ -15,8 +15,8 @@ from news_platform.ccnews.maintenance import (
     note_failure,
     read_broken,
 )
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import outdated_days
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.storage.commit.collected import (
     list_collected,

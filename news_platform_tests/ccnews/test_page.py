@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.warc import DroppedWarcRecord, RecordInfo, WarcResponse
 from news_platform_tests.ccnews.archive import article, http
 

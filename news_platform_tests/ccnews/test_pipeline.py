@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import outdated, plan_day, version_key
-from news_platform.ccnews.pool import estimate, require_free_space
+from news_platform.ccnews.pool import CollectOptions, estimate, require_free_space
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import read_collected, write_collected
 from news_platform.storage.objects.store import ObjectStore, open_store

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from news_platform.ccnews.checks import duplicate_problems, read_footers, row_problems
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import damaged_warcs, outdated_days
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.retention import expiring_days
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS

@@ -1,20 +1,13 @@
 """scan_news reads exactly the files that the markers name, with the requested columns."""
 
 from datetime import UTC, date, datetime
-from pathlib import Path
 
-import polars as pl
 import pytest
 
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
-from news_platform.errors import InputError, StorageError
-from news_platform.storage.commit.collected import (
-    list_collected_day,
-    newest_collected_days,
-    read_collected,
-)
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.errors import InputError
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import (
     DAY,
     collect_here,
@@ -27,13 +20,17 @@ from news_platform_tests.domain_store.pages import collect
 OTHER_DAY = date(2025, 11, 2)
 
 
-@pytest.fixture
-def root(local_store: ObjectStore, tmp_path: Path) -> ObjectStore:
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> ObjectStore:
+    tmp_path = tmp_path_factory.mktemp("scan")
+    store = open_store(str(tmp_path / "root"))
     paths = [warc_path(DAY, 1), warc_path(DAY, 2), warc_path(OTHER_DAY, 1)]
     crawl = write_crawl(tmp_path / "crawl", dict.fromkeys(paths, mixed_pages(6)))
     for number, path in enumerate(paths):
-        collect_here(path, source=crawl, root=local_store, scratch=tmp_path / f"s{number}")
-    return local_store
+        collect_here(path, source=crawl, root=store, scratch=tmp_path / f"s{number}")
+    # A file that no marker names is not opened.
+    store.put(raw_news_path(DAY, "en", filename="torn.warc.gz"), b"half a file")
+    return store
 
 
 def test_all_fifteen_columns_come_in_the_order_of_the_seed(root: ObjectStore) -> None:
@@ -95,33 +92,3 @@ def test_what_nobody_has_seen_gives_no_rows(root: ObjectStore) -> None:
         scan_news(root, days=[]),
     ):
         assert frame.collect().shape == (0, 15)
-
-
-def test_strangers_among_the_markers_are_not_read(root: ObjectStore) -> None:
-    for stray in (".DS_Store", "2025/11/01/.DS_Store", "2025/11/notes/read.me"):
-        root.put(f"news/collected/{stray}", b"x")
-    assert scan_news(root).collect().height == 18
-    assert len(read_collected(root, [DAY])) == 2
-    assert newest_collected_days(root, count=9) == [OTHER_DAY, DAY]
-
-
-def test_files_that_no_marker_names_are_not_opened(root: ObjectStore) -> None:
-    root.put(raw_news_path(DAY, "en", filename="torn.warc.gz"), b"half a file")
-    assert scan_news(root).collect().height == 18
-
-
-def test_a_root_without_news_gives_an_empty_frame(local_store: ObjectStore) -> None:
-    frame = scan_news(local_store)
-    assert frame.collect().height == 0
-    assert tuple(frame.collect_schema()) == RAW_NEWS_ORDER
-
-
-def test_a_filter_on_a_path_column_is_by_string(root: ObjectStore) -> None:
-    assert scan_news(root).filter(pl.col("day") == "02").collect().height == 6
-
-
-def test_a_broken_marker_is_named(root: ObjectStore) -> None:
-    path = list_collected_day(root, DAY)[0].path
-    root.put(path, b'{"day": "2025-11-01"}')
-    with pytest.raises(StorageError, match="cannot parse collected marker"):
-        scan_news(root)

@@ -6,34 +6,11 @@ from dataclasses import replace
 import pytest
 
 from news_platform.ccnews.warc import WarcResponse, iter_responses, parse_strict_record
-from news_platform_tests.ccnews.archive import NAME, Record, http, page, stream
+from news_platform_tests.ccnews.archive import NAME, Record, page, stream
 
 LIMIT = 1 << 20
 PAGE = page(1)
 STRICT = PAGE.dumped()
-
-
-def test_a_strict_response_is_split_into_fields_header_and_body() -> None:
-    record = parse_strict_record(STRICT, max_body_bytes=LIMIT)
-    assert record is not None
-    assert record.kind == "response"
-    assert record.fields["warc-target-uri"] == PAGE.uri
-    assert record.fields["warc-payload-digest"] == "sha1:ABC"
-    assert record.head.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert record.head + b"\r\n" + record.body == PAGE.block
-
-
-@pytest.mark.parametrize("kind", ["request", "warcinfo", "metadata"])
-def test_a_companion_is_known_without_its_content(kind: str) -> None:
-    record = parse_strict_record(replace(PAGE, kind=kind).dumped(), max_body_bytes=LIMIT)
-    assert record is not None
-    assert (record.kind, record.head, record.body) == (kind, b"", b"")
-
-
-def test_a_body_over_the_limit_is_cut_one_byte_behind_it() -> None:
-    record = parse_strict_record(Record(http(b"x" * 500)).dumped(), max_body_bytes=100)
-    assert record is not None
-    assert record.body == b"x" * 101
 
 
 @pytest.mark.parametrize(

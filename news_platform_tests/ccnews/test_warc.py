@@ -76,14 +76,6 @@ def test_a_corrupt_member_costs_its_own_record() -> None:
     assert items[1] == DroppedWarcRecord("corrupt_member", len(parts[0]))
 
 
-def test_a_corrupt_checksum_costs_its_own_record_too() -> None:
-    parts = [gzipped([record]) for record in PAGES]
-    broken = bytearray(parts[1])
-    broken[-6] ^= 0xFF
-    uris = _uris(parts[0] + bytes(broken) + parts[2])
-    assert uris == [PAGES[0].uri, PAGES[2].uri]
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -166,12 +158,10 @@ def test_the_first_record_tells_the_day(compressed: bool) -> None:
     record = PAGES[0]
     data = gzipped([record]) if compressed else record.dumped()
     assert first_record_day(stream(data)) == date(2025, 11, 1)
-    assert first_record_day(stream(data.replace(b"WARC-Date: 2", b"WARC-Date: x"))) in (
-        None,
-        date(2025, 11, 1),
-    )
 
 
 def test_a_file_without_any_date_has_no_day() -> None:
     assert first_record_day(stream(b"garbage")) is None
+    undated = PAGES[0].dumped().replace(b"WARC-Date: 2", b"WARC-Date: x")
+    assert first_record_day(stream(undated)) is None
     assert first_record_day(stream(b"WARC/1.0\r\nContent-Length: 0\r\n\r\n\r\n\r\n")) is None

@@ -16,7 +16,6 @@ from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.worker import collect_task, collect_warc
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
-from news_platform_tests.ccnews.archive import stream
 from news_platform_tests.ccnews.crawl import (
     DAY,
     address,
@@ -101,11 +100,6 @@ def test_messages_are_sent_while_waiting_and_once_for_a_record_in_work(
             sent.get(timeout=1.2)
         progress.begin_wait()
         assert sent.get(timeout=60).number is None
-
-
-def test_a_wrapped_stream_gives_the_same_bytes() -> None:
-    wrapped = ProgressReporter().wrap(stream(b"abc"))
-    assert wrapped.read(2) + wrapped.read() == b"abc"
 
 
 def _task(

@@ -8,14 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from news_platform.ccnews import writer as writers
-from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
+from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.writer import (
     FeedTally,
     NewsWriter,
     WarcWriter,
-    arrow_schema,
     feed_urls,
 )
 from news_platform.datasets.raw_news import CAPTURES, FEED_CANDIDATES, RAW_NEWS
@@ -62,18 +61,6 @@ def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
             "surt_uri": page.surt_uri,
             "host": page.host,
         }
-
-
-def test_only_bulky_columns_are_zstd_and_without_statistics(tmp_path: Path) -> None:
-    writer = NewsWriter(tmp_path, warc_name=NAME)
-    writer.write(_pages(mixed_pages(1))[0])
-    group = pq.read_metadata(writer.close()["en"].path).row_group(0)
-    columns = {group.column(index).path_in_schema: group.column(index) for index in range(10)}
-    assert not columns["tree"].is_stats_set
-    assert not columns["text"].is_stats_set
-    assert columns["host"].is_stats_set
-    zstd = {name for name, column in columns.items() if column.compression == "ZSTD"}
-    assert zstd == {"tree", "text"}
 
 
 def test_pages_of_a_site_lie_side_by_side_in_a_row_group(tmp_path: Path) -> None:
@@ -182,8 +169,3 @@ def test_dropped_responses_can_be_switched_off(tmp_path: Path) -> None:
     writer = WarcWriter(tmp_path, warc_name=NAME, options=options)
     assert writer.close().dropped is None
     assert not (tmp_path / "_dropped").exists()
-
-
-def test_every_table_of_the_room_has_an_arrow_schema() -> None:
-    for table in (RAW_NEWS, CAPTURES, FEED_CANDIDATES):
-        assert arrow_schema(table).names == [column.name for column in table.columns]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from news_platform.ccnews.options import EXTRACTOR_VERSION
+from news_platform.ccnews.pool import EXTRACTOR_VERSION
 from news_platform.ccnews.scan import scan_news
 from news_platform.cli.main import main
 from news_platform.datasets.raw_news import listing_path

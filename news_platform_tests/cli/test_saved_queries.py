@@ -59,4 +59,4 @@ def test_a_run_delivers_and_the_list_counts(root: Path, monkeypatch: pytest.Monk
 def test_a_root_without_queries_says_so(root: Path) -> None:
     (root / "alerts.toml").unlink()
     assert ALERTS.run(root, "list").stdout == "there are no saved queries\n"
-    assert ALERTS.run(root, "run").stdout.startswith("0 queries")
+    assert ALERTS.json(root, "run")["queries"] == 0

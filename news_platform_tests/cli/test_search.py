@@ -21,7 +21,7 @@ from news_platform_tests.search.indexes import DAY, write_day
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a root with the articles of one day and their index."""
-    from news_platform.cli.options import resources_for
+    from news_platform.cli.command import resources_for
 
     folder = tmp_path_factory.mktemp("search")
     store = resources_for(str(folder / "root"), RootAccess.CREATE).data_root.store
@@ -71,7 +71,7 @@ def test_a_query_is_needed_unless_indexes_are_built(root: Path) -> None:
 
 
 def test_one_article_of_a_cluster_is_enough(tmp_path: Path) -> None:
-    from news_platform.cli.options import resources_for
+    from news_platform.cli.command import resources_for
 
     store = resources_for(str(tmp_path / "root"), RootAccess.CREATE).data_root.store
     texts = {"first": story(1), "copy": story(1), "other": f"{story(2)} {story(1).split()[0]}"}

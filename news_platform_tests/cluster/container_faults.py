@@ -36,8 +36,9 @@ from deploy.graphql import RunInfo
 from deploy.podman import Podman
 from deploy.ten_days import DAYS, TenDays, write_ten_days
 from news_platform.cli.demo import build_all
+from news_platform.datasets.dataset import WHOLE
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.rebuild_rules import WHOLE, RebuildRule
+from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.errors import NewsPlatformError
 from news_platform.sample.world import write_world
 from news_platform.settings import load_settings

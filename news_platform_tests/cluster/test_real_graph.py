@@ -12,8 +12,9 @@ from dagster import AssetKey, DagsterRunStatus, RunsFilter
 
 from deploy.compare import differences, read_contents
 from deploy.sample_cluster import SampleCluster, run_on_one_machine, sample_cluster
+from news_platform.datasets.dataset import WHOLE
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.rebuild_rules import WHOLE, RebuildRule
+from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.sensors import add_partitions
 from news_platform.errors import NewsPlatformError
 from news_platform_tests.cluster.live import wait_until

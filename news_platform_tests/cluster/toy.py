@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from news_platform.defs.run_logs import naming_runs
+from news_platform.defs.runs import run_naming_resources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import StoreOptions, open_store
 
@@ -37,6 +37,4 @@ def toy(context: dg.AssetExecutionContext) -> None:
     open_store(ROOT, options=options).put(f"{key}.txt", f"{key}\n".encode() * 3)
 
 
-defs = dg.Definitions(
-    [toy], resources=naming_runs({"platform": None}), executor=dg.in_process_executor
-)
+defs = dg.Definitions([toy], resources=run_naming_resources(None), executor=dg.in_process_executor)

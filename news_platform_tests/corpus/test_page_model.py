@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.page_kinds import iter_article_pages, iter_other_pages, page_row
-from news_platform.articles.extract import extract_article, inspect_page
+from news_platform.articles.extract import inspect_page
 from news_platform.articles.page_model import WORD_PLACES, load_page_model, page_features
 from news_platform_tests.corpus.pages import article_html, list_html
 
@@ -42,18 +42,10 @@ def test_features_of_odd_pages_are_numbers_of_the_same_names(html: str, url: str
     assert isinstance(model.score(found), int)
 
 
-def test_the_extractor_and_the_inspection_give_one_article() -> None:
-    html, url = article_html(3), "https://courier.example/news/3"
-    page = inspect_page(html, url)
-    assert page is not None
-    assert page.article == extract_article(html, url)
-    assert inspect_page("", url) is None
-
-
 def test_real_pages_are_told_apart(bench_data: Path) -> None:
     # These were learned from: `benchmarks.corpus decision` measures pages that were not.
-    articles = islice(iter_article_pages(bench_data), 40)
-    others = islice(iter_other_pages(bench_data), 40)
+    articles = islice(iter_article_pages(bench_data), 20)
+    others = islice(iter_other_pages(bench_data), 20)
     model = load_page_model()
     kept = {
         is_positive: [

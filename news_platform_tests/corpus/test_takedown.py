@@ -1,7 +1,5 @@
 """A takedown leaves tables, their logs and their markers without the rows, and checks green."""
 
-import pytest
-
 from news_platform.ccnews.maintenance import recount_day as recount_collected
 from news_platform.corpus.checks import count_problems, source_pages
 from news_platform.corpus.crawl_pages import Covers
@@ -39,11 +37,8 @@ def _places(store: ObjectStore) -> set[str]:
     return {one.place.partition("/")[0] for one in report.findings}
 
 
-@pytest.mark.parametrize("kind", ["local", "s3"])
-def test_a_domain_leaves_the_table_its_log_and_its_marker(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
-    store: ObjectStore = request.getfixturevalue(f"{kind}_store")
+def test_a_domain_leaves_the_table_its_log_and_its_marker(local_store: ObjectStore) -> None:
+    store = local_store
     collect_pages(store, pages())
     build_crawl_day(store, DAY, options=OPTIONS)
     before, gone = rows(store).height, _engine(store).find(DOWN)[DAY]

@@ -22,33 +22,58 @@ COPIED = ("news_platform", "news_platform_tests", "docs", "pyproject.toml")
 
 LOOK = """
 import json
+from datetime import UTC, datetime, timedelta
+from click.testing import CliRunner
 from news_platform.api import open_root
+from news_platform.cli.main import main
 from news_platform.composition.engines import engine_of
 from news_platform.datasets.registry import DATASETS
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.tasks import TASKS
+from news_platform.defs.runs import JOB_ASSETS
 from news_platform.resources import Resources
 from news_platform.settings import Settings
-from news_platform.storage.engines import delete_units
 from news_platform.storage.objects.store import open_store
+from news_platform.storage.retention import apply_retention, expiring_units
+
+def call(*words):
+    done = CliRunner().invoke(main, [*words, "--root", "ROOT", "--json"])
+    assert done.exit_code == 0, (words, done.output, done.exception)
+    return json.loads(done.stdout)
+
+def count(condition):
+    return open_root("ROOT").sql(f"select count(*) from headlines where {condition}").row(0)[0]
 
 defs = build_definitions(Resources(Settings(root="no-such-root", sample=False)))
 spec = next(it for it in defs.resolve_all_asset_specs() if it.key.to_user_string() == "headlines")
-news = open_root("ROOT")
-engine = engine_of(open_store("ROOT"), DATASETS["headlines"])
+store, dataset = open_store("ROOT"), DATASETS["headlines"]
+engine = engine_of(store, dataset)
+url, title = open_root("ROOT").sql("select url, title from headlines order by url").row(0)
+explained = call("explain", url)
+request = ("takedown", "add", url, "--reason", "asked")
 found = {
     "deps": sorted(dep.asset_key.to_user_string() for dep in spec.deps),
     "group": spec.group_name,
     "late": str(spec.freshness_policy),
     "rule": "headlines" in [rule.asset for rule in BUILD_ORDER],
-    "job": "build_headlines" in TASKS,
+    "job": "build_headlines" in JOB_ASSETS,
     "sensor": "follow_headlines" in [sensor.name for sensor in defs.sensors],
-    "rows": news.sql("select count(*) as n, count(distinct date) as days from headlines").row(0),
+    "rows": count("true"),
     "units": sorted(engine.units()),
-    "deleted": list(delete_units(engine, ["2025-11-01"])),
-    "left": sorted(unit for unit in engine.files()),
+    "status": "headlines" in str(call("status")),
+    "explain": [it["text"] for it in explained["evidence"] if it["dataset"] == "headlines"],
+    "title": title,
+    "kept": [it for it in call("retention", "plan") if it["dataset"] == "headlines"],
+    "found": sum(call(*request, "--dry-run")["places"].get("headlines", {}).values()),
 }
+call(*request)
+found["removed"] = call("takedown", "apply")["removed"]["headlines"]["rows"]
+found["verified"] = call("takedown", "verify")["findings"]
+found["left"] = count(f"url = '{url}'")
+later = datetime.now(UTC) + timedelta(days=dataset.keep + 1)
+old = expiring_units(engine, keep_days=dataset.keep, now=later)
+found["expired"] = sorted(apply_retention(store, dataset.name, old).objects)
+found["files"] = sorted(engine.files())
 print(json.dumps(found))
 """
 
@@ -107,27 +132,23 @@ def test_the_demo_builds_the_new_dataset_and_nothing_else(package: Path, demo: D
     }
     assert built == {"headlines": ["2025-11-01", "2025-11-02", "2025-11-03"]}
     found = json.loads(_run(package, demo, "-c", LOOK.replace("ROOT", str(demo.root))))
+    days = ["2025-11-01", "2025-11-02", "2025-11-03"]
     assert found["deps"] == ["crawl_articles", "feed_articles"]
-    assert (found["group"], found["rule"], found["job"], found["sensor"]) == (
-        "corpus",
-        True,
-        True,
-        True,
-    )
-    assert "36:00:00" in found["late"] or "fail" in found["late"].lower()
-    rows, days = found["rows"]
-    assert rows > 20 and days == 3
-    assert found["units"] == ["2025-11-01", "2025-11-02", "2025-11-03"]
-    assert found["deleted"] == ["2025-11-01"]
-    assert found["left"] == ["2025-11-02", "2025-11-03"]
+    assert found["group"] == "corpus" and "fail" in found["late"].lower()
+    assert found["rule"] and found["job"] and found["sensor"] and found["status"]
+    assert found["rows"] > 20 and found["units"] == days
+    assert found["explain"] == [f"Its headline is {found['title']}.".replace("_", " ")]
+    assert [it["objects"] for it in found["kept"]] == [0]
+    assert found["found"] == found["removed"] == 1
+    assert found["verified"] == [] and found["left"] == 0
+    # Three units are few enough to go at once.
+    assert found["expired"] == days and found["files"] == []
 
 
-def test_the_dictionary_and_the_status_know_the_new_dataset(package: Path, demo: Demo) -> None:
+def test_the_dictionary_knows_the_new_dataset(package: Path, demo: Demo) -> None:
     _run(package, demo, "docs/generate.py")
     dictionary = (package / "docs" / "data_dictionary.md").read_text(encoding="utf-8")
     assert "## headlines" in dictionary and "| title | String | headline |" in dictionary
-    command = ("-m", "news_platform.cli", "status", "--root", str(demo.root), "--json")
-    assert "headlines" in _run(package, demo, *command)
 
 
 def test_the_new_tests_pass(package: Path, demo: Demo, steps: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from news_platform.defs.alerts import TRIES, Alert, alert_on_run_failure, post_alert
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REQUEST_TAG
 from news_platform.errors import ConfigError, FetchError, InputError, redacted
-from news_platform.resources import DataRoot
+from news_platform.resources import Resources
 from news_platform.setting_sections.platform import AlertSettings, StorageSettings
 from news_platform.settings import Settings
 from news_platform_tests.servers.dagster_ui import free_port
@@ -127,7 +127,7 @@ def _tick(
         dagster_run=done.dagster_run,
         dagster_event=done.get_run_failure_event(),
     ).for_run_failure()
-    alert_on_run_failure(context, data_root=DataRoot(settings))
+    alert_on_run_failure(context, platform=Resources(settings))
 
 
 def _settings(root: Path, url: str | None) -> Settings:

@@ -8,7 +8,7 @@ from news_platform.datasets.corpus import FEED_ARTICLES
 from news_platform.datasets.near_duplicates import CLUSTER_DAYS, NEAR_DUPLICATES
 from news_platform.datasets.registry import DATASETS
 from news_platform.definitions import defs
-from news_platform.defs.assets import rebuild_rule, without_addresses
+from news_platform.defs.assets import Metadata, dataset_asset, rebuild_rule
 from news_platform.defs.metadata import markdown_table, preview, run_metadata
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.markers import write_marker
@@ -81,7 +81,8 @@ def test_run_metadata_has_the_lineage_and_no_address() -> None:
 
 
 def test_the_errors_of_an_asset_do_not_name_pages() -> None:
-    def build() -> None:
+    @dataset_asset(DATASETS["feeds"])
+    def build() -> Metadata:
         try:
             raise ValueError("https://a.example/page is odd")
         except ValueError as error:
@@ -90,5 +91,5 @@ def test_the_errors_of_an_asset_do_not_name_pages() -> None:
     with pytest.raises(
         InputError, match=r"cannot read .https://a\.example/….; try again"
     ) as caught:
-        without_addresses(build)()
+        dg.materialize([build])
     assert str(caught.value.__cause__) == "https://a.example/… is odd"

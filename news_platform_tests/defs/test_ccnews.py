@@ -11,14 +11,14 @@ import pytest
 from dagster._core.test_utils import freeze_time
 
 from news_platform.ccnews.maintenance import accept_broken, maintain_crawl
-from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import RebuildMode
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import raw_news_path
-from news_platform.defs import ccnews
-from news_platform.defs.ccnews import warc_paths
-from news_platform.defs.graph import dagster_resources
-from news_platform.defs.tasks import CRAWL_OUTPUTS
+from news_platform.defs import ccnews, ccnews_checks
+from news_platform.defs.graph import definitions_of
+from news_platform.defs.runs import CRAWL_OUTPUTS
+from news_platform.defs.sensors import reconciling_sensor
 from news_platform.resources import Clock, Crawl, DataRoot, Resources
 from news_platform.sample.world import SampleResources
 from news_platform.setting_sections.features import CcnewsSettings
@@ -36,6 +36,7 @@ from news_platform_tests.ccnews.crawl import (
 
 DAYS = [date(2025, 11, 1), date(2025, 11, 2), date(2025, 11, 3)]
 NEWEST = DAYS[-1].isoformat()
+SENSOR = reconciling_sensor(ccnews.NEWS_RULE)
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,18 @@ class Shell:
 
     @property
     def resources(self) -> Mapping[str, object]:
-        return dagster_resources(self.platform)
+        return {"platform": self.platform}
 
     @property
     def defs(self) -> dg.Definitions:
         shared = dg.Definitions(resources=self.resources, executor=dg.in_process_executor)
-        return dg.Definitions.merge(ccnews.defs, shared)
+        return dg.Definitions.merge(definitions_of(ccnews, ccnews_checks), shared)
 
     def tick(self) -> list[dg.RunRequest]:
         context = dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources=self.resources
         )
-        result = ccnews.new_warc_paths(context)
+        result = SENSOR(context)
         if isinstance(result, dg.SkipReason):
             return []
         assert isinstance(result, dg.SensorResult)
@@ -292,16 +293,7 @@ def test_the_demo_step_lists_every_day_that_lacks_a_warc(
 ) -> None:
     settings = Settings(root=str(tmp_path / "root"), sample=True, sample_world=str(sample_world))
     resources = SampleResources(settings, frozen_clock=True)
-    (rule,) = ccnews.RULES
-    assert sorted(rule.stale(resources)) == ["2025-11-01", "2025-11-02", "2025-11-03"]
-
-
-def test_every_asset_has_group_owner_and_description() -> None:
-    for spec in (warc_paths, *ccnews.raw_news.specs):
-        assert spec.group_name == "ccnews"
-        assert spec.owners == ["team:ccnews"]
-        assert spec.description
-        assert "dagster/column_schema" in spec.metadata
+    assert sorted(ccnews.NEWS_RULE.stale(resources)) == ["2025-11-01", "2025-11-02", "2025-11-03"]
 
 
 def test_the_tables_beside_the_pages_are_outputs_of_the_run(shell: Shell) -> None:

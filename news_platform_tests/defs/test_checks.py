@@ -1,4 +1,4 @@
-"""Checks keep one verdict per partition; the night evaluates all of them again."""
+"""Checks keep one result per partition; the night evaluates all of them again."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,9 +12,7 @@ from news_platform.defs.checks import (
     CHECKING,
     Check,
     Reporter,
-    check,
     evaluate_all,
-    evaluate_keys,
     nightly_definitions,
     red_partitions,
 )
@@ -136,7 +134,7 @@ def test_the_night_turns_red_what_broke_and_green_what_was_mended(
     assert _red(toy, instance) == {KEYS[2]}
 
 
-def test_a_partition_that_cannot_be_judged_keeps_its_verdict(
+def test_a_partition_that_cannot_be_judged_keeps_its_result(
     toy: Check, world: World, instance: dg.DagsterInstance, resources: Resources
 ) -> None:
     world.wrong = {KEYS[0]}
@@ -192,17 +190,15 @@ def test_a_blocking_check_fails_its_run(
 ) -> None:
     world.wrong = {KEYS[0]}
 
-    @check("toy", built=lambda _: KEYS, partitions_def=DAYS, blocking=True)
-    def must_hold(resources: Resources, key: str) -> dg.AssetCheckResult:
-        """It holds. If red: mend it."""
-        return world.evaluate(resources, key)
-
+    must_hold = Check(
+        "toy", "must_hold", "If red: mend it.", world.evaluate, lambda _: KEYS, DAYS, blocking=True
+    )
     assert not _run(must_hold, instance, resources, KEYS[0]).success
     assert _run(must_hold, instance, resources, KEYS[1]).success
     assert _red(must_hold, instance) == {KEYS[0]}
 
 
-def test_a_whole_asset_has_one_verdict(
+def test_a_whole_asset_has_one_result(
     world: World, instance: dg.DagsterInstance, resources: Resources
 ) -> None:
     world.wrong = {"all"}
@@ -212,8 +208,6 @@ def test_a_whole_asset_has_one_verdict(
     world.wrong = set()
     _night(whole, instance, resources)
     assert _red(whole, instance) == set()
-    result = evaluate_keys(whole, ["all"], resources, _reporter(instance))
-    assert result.passed
 
 
 # It judges all domains together: no batch is red because others are late.

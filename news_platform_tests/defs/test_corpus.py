@@ -11,18 +11,17 @@ import pytest
 from news_platform.corpus.checks import is_damaged
 from news_platform.corpus.pipeline import crawl_dataset, outdated_crawl_days
 from news_platform.defs.corpus import (
-    CHECKS,
     CRAWL_RULE,
     EXPORT_RULE,
     FEED_RULE,
-    compact_corpus,
     crawl_articles,
+    every_article_has_text,
+    every_page_is_counted,
     feed_articles,
     maintain_corpus,
     training_export,
 )
-from news_platform.defs.graph import dagster_resources
-from news_platform.defs.near_duplicates import CHECKS as CLUSTER_CHECKS
+from news_platform.defs.graph import CHECKS
 from news_platform.defs.near_duplicates import RULE as CLUSTER_RULE
 from news_platform.defs.near_duplicates import near_duplicates
 from news_platform.defs.status import iter_statuses
@@ -50,12 +49,12 @@ def run(
     partition: str,
     **config: str,
 ) -> dg.ExecuteInProcessResult:
-    resources = dagster_resources(Resources(Settings(root=store.url)))
+    resources = {"platform": Resources(Settings(root=store.url))}
     name = asset.key.to_user_string()
-    checks = [one.definition for one in (*CHECKS, *CLUSTER_CHECKS) if one.asset == name]
+    checks = [one.definition for one in CHECKS if one.asset == name]
     return dg.materialize(
         [asset, *checks],
-        resources=dict(resources),
+        resources=resources,
         partition_key=partition,
         instance=instance,
         run_config={"ops": {name: {"config": config}}} if config else None,
@@ -131,16 +130,15 @@ def test_days_and_their_month_are_built_checked_and_then_rest(
 
 def test_a_damaged_day_is_red(local_store: ObjectStore, tmp_path: Path) -> None:
     small_corpus(local_store, tmp_path)
-    checks = {one.name: one for one in CHECKS}
     day = "2025-11-01"
     resources = Resources(Settings(root=local_store.url))
-    assert checks["every_article_has_text"].evaluate(resources, day).passed
+    assert every_article_has_text.evaluate(resources, day).passed
     # No WARC of the day is collected: the pages cannot add up.
-    assert not checks["every_page_is_counted"].evaluate(resources, day).passed
+    assert not every_page_is_counted.evaluate(resources, day).passed
     rows = crawl_dataset(local_store).scan().filter(pl.col("day") == day).collect()
     twice = rows.with_columns(pl.col("canonical_url", "domain").first())
     crawl_dataset(local_store).replace(day, [twice], scratch=tmp_path)
-    assert not checks["every_article_has_text"].evaluate(resources, day).passed
+    assert not every_article_has_text.evaluate(resources, day).passed
 
 
 def test_a_running_month_and_a_fresh_day_wait(
@@ -166,9 +164,5 @@ def test_the_nightly_job_maintains_both_tables(
     local_store: ObjectStore, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     small_corpus(local_store, tmp_path)
-    resources = dagster_resources(Resources(Settings(root=local_store.url)))
-    done = maintain_corpus.execute_in_process(
-        instance=instance, resources={"data_root": resources["data_root"]}
-    )
-    assert done.success
-    assert compact_corpus.name == "compact_corpus"
+    resources = {"platform": Resources(Settings(root=local_store.url))}
+    assert maintain_corpus.execute_in_process(instance=instance, resources=resources).success

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from dagster._core.test_utils import instance_for_test
 
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.defs import domain_metadata
 from news_platform.defs.domain_automation import (
     plan_domain_resurveys,
     resurvey_due_domains,
@@ -22,15 +23,21 @@ from news_platform.defs.domain_automation import (
     survey_catalog_domains,
     watch_research_datasets,
 )
-from news_platform.defs.domain_metadata import RULES, defs
-from news_platform.defs.graph import dagster_resources
+from news_platform.defs.domain_metadata import (
+    CHANGES_RULE,
+    METADATA_RULE,
+    QUEUE_RULE,
+    SIGNALS_RULE,
+    SURVEYS_RULE,
+    domains_are_surveyed_in_time,
+)
+from news_platform.defs.graph import definitions_of
 from news_platform.defs.partitions import RESEARCH_BATCHES
-from news_platform.defs.survey_trends import domains_are_surveyed_in_time
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import QUEUE, DomainQueue, SettledClaim
 from news_platform.domain_metadata.raw_files import import_file, raw_batches
-from news_platform.resources import Clock, DataRoot, Ledger, Resources
+from news_platform.resources import Resources
 from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause
@@ -38,28 +45,27 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
 
 GB_NEWS = "gb|news|"
+RULES = (QUEUE_RULE, METADATA_RULE, SURVEYS_RULE, SIGNALS_RULE, CHANGES_RULE)
 
 
 @dataclass(frozen=True)
 class Shell:
     """The feature's definitions over one sample root."""
 
-    settings: Settings
+    resources: Resources
     instance: dg.DagsterInstance
-    data_root: DataRoot
-    ledger: Ledger
 
     @property
     def store(self) -> ObjectStore:
-        return self.data_root.store
+        return self.resources.data_root.store
 
     @cached_property
     def definitions(self) -> dg.Definitions:
         shell = dg.Definitions(
-            resources=dagster_resources(SampleResources(self.settings, frozen_clock=True)),
+            resources={"platform": self.resources},
             executor=dg.in_process_executor,
         )
-        return dg.Definitions.merge(defs, shell)
+        return dg.Definitions.merge(definitions_of(domain_metadata), shell)
 
     def build(self, asset: str, key: str) -> dg.ExecuteInProcessResult:
         job = self.definitions.resolve_implicit_global_asset_job_def()
@@ -83,10 +89,10 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """Return a sample root with its research files in place, nothing built yet."""
     root = tmp_path_factory.mktemp("survey") / "root"
     settings = Settings(root=str(root), sample=True, sample_world=str(sample_world))
-    data_root = SampleResources(settings).data_root
-    place_inputs(sample_world, data_root.store)
+    resources = SampleResources(settings, frozen_clock=True)
+    place_inputs(sample_world, resources.data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:
-        yield Shell(settings, instance, data_root, Ledger(data_root))
+        yield Shell(resources, instance)
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +104,6 @@ def built(shell: Shell) -> dict[str, list[dg.ExecuteInProcessResult]]:
 def metadata_of(result: dg.ExecuteInProcessResult) -> dict[str, object]:
     [event] = result.get_asset_materialization_events()
     return {name: value.value for name, value in event.materialization.metadata.items()}
-
-
-def test_every_asset_is_described_owned_and_grouped(shell: Shell) -> None:
-    for spec in shell.definitions.resolve_all_asset_specs():
-        if spec.key.path == ["domain_catalog"]:
-            continue
-        assert spec.description and list(spec.owners) == ["team:domain_metadata"]
-        assert spec.group_name == "domain_metadata"
 
 
 def test_every_asset_materialises_and_its_checks_pass(
@@ -150,9 +148,8 @@ def test_the_table_counts_what_the_surveys_found_and_draws_it(
 ) -> None:
     shown = [metadata_of(result) for result in built["domain_surveys"]]
     rows = sum(int(str(one["dagster/partition_row_count"])) for one in shown)
-    assert rows == sum(
-        len(DomainQueue(shell.ledger.engine).messages(key)) for key in raw_batches(shell.store)
-    )
+    queue = DomainQueue(shell.resources.ledger.engine)
+    assert rows == sum(len(queue.messages(key)) for key in raw_batches(shell.store))
     pictures = ("ai_policies_plot", "refusals_by_purpose", "refusals_by_bot", "llms_txt")
     for one in shown:
         assert all("data:image/png;base64" in str(one[name]) for name in pictures)
@@ -189,7 +186,7 @@ def test_the_watching_sensor_adds_batches_and_observes_once(shell: Shell) -> Non
 
 def _tick(shell: Shell, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
     context = dg.build_sensor_context(
-        instance=instance, cursor=cursor, resources={"data_root": shell.data_root}
+        instance=instance, cursor=cursor, resources={"platform": shell.resources}
     )
     found = watch_research_datasets(context)
     assert isinstance(found, dg.SensorResult)
@@ -200,13 +197,13 @@ def test_unfinished_batches_are_requested_again_once_a_day(
     built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
 ) -> None:
     assert built
-    queue = DomainQueue(shell.ledger.engine)
+    queue = DomainQueue(shell.resources.ledger.engine)
     unfinished = {key for key, counts in queue.states().items() if counts["unfinished"]}
     with instance_for_test() as instance:
         context = dg.build_schedule_context(
             instance=instance,
             scheduled_execution_time=datetime(2025, 11, 4, tzinfo=UTC),
-            resources={"data_root": shell.data_root, "ledger": shell.ledger},
+            resources={"platform": shell.resources},
         )
         assert retry_unfinished_domains(context) == []  # the sensor has not seen the files yet
         instance.add_dynamic_partitions(str(RESEARCH_BATCHES.name), list(queue.states()))
@@ -217,11 +214,11 @@ def test_unfinished_batches_are_requested_again_once_a_day(
 
 
 @pytest.fixture
-def real_root(tmp_path: Path) -> DataRoot:
+def real_root(tmp_path: Path) -> Resources:
     """Return an empty root without the sample, with catalog domains to survey."""
     limits = ("NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY", "NEWS_PLATFORM_RESURVEYS_PER_DAY")
     settings = load_settings(dict.fromkeys(limits, "2"))
-    return DataRoot(settings.model_copy(update={"root": str(tmp_path / "real"), "sample": False}))
+    return Resources(settings.model_copy(update={"root": str(tmp_path / "real"), "sample": False}))
 
 
 def put_catalog(store: ObjectStore, tmp_path: Path) -> None:
@@ -236,43 +233,39 @@ def put_catalog(store: ObjectStore, tmp_path: Path) -> None:
     store.put(CATALOG_PATH, tmp_path / "catalog.parquet")
 
 
-def test_a_new_catalog_adds_its_new_domains_if_enabled(real_root: DataRoot, tmp_path: Path) -> None:
-    context = dg.build_sensor_context(resources={"data_root": real_root})
+def test_a_new_catalog_adds_its_domains_if_enabled(real_root: Resources, tmp_path: Path) -> None:
+    context = dg.build_sensor_context(resources={"platform": real_root})
     assert isinstance(survey_catalog_domains(context), dg.SkipReason)
-    put_catalog(real_root.store, tmp_path)
+    put_catalog(real_root.data_root.store, tmp_path)
     request = survey_catalog_domains(context)
     assert isinstance(request, dg.RunRequest)
-    job = seed_catalog_domains.execute_in_process(resources={"data_root": real_root})
+    job = seed_catalog_domains.execute_in_process(resources={"platform": real_root})
     assert job.success
-    assert set(raw_batches(real_root.store)) == {"zz|ccnews|2025-11-01", "zz|ccnews|2025-11-02"}
+    assert set(raw_batches(real_root.data_root.store)) == {
+        "zz|ccnews|2025-11-01",
+        "zz|ccnews|2025-11-02",
+    }
 
 
-def test_the_catalog_is_left_alone_by_default(real_root: DataRoot, tmp_path: Path) -> None:
-    put_catalog(real_root.store, tmp_path)
-    default = DataRoot(Settings(root=real_root.settings.root, sample=False))
-    found = survey_catalog_domains(dg.build_sensor_context(resources={"data_root": default}))
-    assert isinstance(found, dg.SkipReason)
-
-
-def test_paused_sensors_and_schedules_do_nothing(real_root: DataRoot, tmp_path: Path) -> None:
-    pause(real_root.store)
+def test_paused_sensors_and_schedules_do_nothing(real_root: Resources, tmp_path: Path) -> None:
+    pause(real_root.data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:
-        context = dg.build_sensor_context(instance=instance, resources={"data_root": real_root})
+        context = dg.build_sensor_context(instance=instance, resources={"platform": real_root})
         assert isinstance(watch_research_datasets(context), dg.SkipReason)
         assert isinstance(survey_catalog_domains(context), dg.SkipReason)
 
 
 def test_due_domains_are_planned_within_the_budget_and_the_tick_says_what_it_saw(
-    real_root: DataRoot,
+    real_root: Resources,
 ) -> None:
-    ledger, clock = Ledger(real_root), Clock()
-    store, queue = real_root.store, DomainQueue(ledger.engine)
+    clock = real_root.clock
+    store, queue = real_root.data_root.store, DomainQueue(real_root.ledger.engine)
     batch = PartitionInfo.of("de", "media", "2025-11-01")
     records = [{"normalized_domain": f"{name}.example"} for name in "abc"]
     import_file(store, batch, name="x", body=json.dumps({"records": records}).encode())
     old = datetime(2025, 11, 1, tzinfo=UTC)
     queue_batch(batch, store=store, queue=queue, now=old)
-    resources = {"data_root": real_root, "ledger": ledger, "clock": clock}
+    resources = {"platform": real_root}
 
     def tick() -> dg.RunRequest | dg.SkipReason:
         with dg.build_schedule_context(resources=resources) as context:
@@ -293,8 +286,8 @@ def test_due_domains_are_planned_within_the_budget_and_the_tick_says_what_it_saw
     assert "paused" in str(tick())
 
 
-def test_domains_that_are_not_surveyed_in_time_make_a_check_red(real_root: DataRoot) -> None:
-    resources = Resources(real_root.settings)
+def test_domains_that_are_not_surveyed_in_time_make_a_check_red(real_root: Resources) -> None:
+    resources = real_root
     store, queue = resources.data_root.store, DomainQueue(resources.ledger.engine)
     assert domains_are_surveyed_in_time.evaluate(resources, "").passed  # nothing to survey
     batch = PartitionInfo.of("de", "media", "2025-11-01")

@@ -1,7 +1,6 @@
 """The assets of the domain store on small inputs."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -12,12 +11,10 @@ from news_platform.defs.domain_store import (
     CATALOG_RULE,
     CHECKS,
     STORE_RULE,
-    defs,
     domain_buckets,
     domain_catalog,
     domain_store,
 )
-from news_platform.defs.graph import dagster_resources
 from news_platform.defs.partitions import RANGES
 from news_platform.defs.planning import Plan
 from news_platform.defs.runs import Work
@@ -44,7 +41,7 @@ class Graph:
         self.store = store
         self.instance = instance
         settings = Settings(root=store.url, domain_store=DomainStoreSettings(buckets=BUCKETS))
-        self._resources = dagster_resources(Resources(settings))
+        self._resources = {"platform": Resources(settings)}
 
     def run(
         self,
@@ -57,7 +54,7 @@ class Graph:
         return dg.materialize(
             [asset],
             run_config={"ops": config},
-            resources=dict(self._resources),
+            resources=self._resources,
             partition_key=partition,
             instance=self.instance,
             selection=[asset],
@@ -141,7 +138,7 @@ def test_a_range_reports_what_it_holds_and_passes_its_checks(graph: Graph) -> No
 def test_several_days_in_one_run_report_each_for_itself(graph: Graph) -> None:
     result = dg.materialize(
         [domain_buckets],
-        resources=dict(graph._resources),
+        resources=graph._resources,
         instance=graph.instance,
         tags={
             "dagster/asset_partition_range_start": "2025-11-01",
@@ -155,36 +152,13 @@ def test_several_days_in_one_run_report_each_for_itself(graph: Graph) -> None:
     assert counts == {"2025-11-01": 2, "2025-11-02": 1}
 
 
-@pytest.mark.parametrize("asset", [domain_buckets, domain_store, domain_catalog])
-def test_every_asset_has_a_description_an_owner_and_a_group(asset: dg.AssetsDefinition) -> None:
-    (spec,) = asset.specs
-    assert spec.description
-    assert spec.group_name == "domain_store"
-    assert list(spec.owners) == ["team:domain_store"]
-    assert "dagster/column_schema" in spec.metadata
-
-
-def test_the_room_gives_three_assets_and_their_sensors() -> None:
-    assert [sensor.name for sensor in defs.sensors or ()] == [
-        "follow_domain_buckets",
-        "follow_domain_store",
-        "follow_domain_catalog",
-    ]
-    assert len(list(defs.assets or ())) == 3
-
-
-def test_the_catalog_lies_where_the_layout_says(graph: Graph, tmp_path: Path) -> None:
-    graph.run_all()
-    assert graph.store.exists("domain_catalog/part-0.parquet")
-
-
 def test_several_ranges_in_one_run_report_each_for_itself(graph: Graph) -> None:
     for day in DAYS:
         graph.run(domain_buckets, day)
     graph.instance.add_dynamic_partitions(str(RANGES.name), KEYS)
     result = dg.materialize(
         [domain_store],
-        resources=dict(graph._resources),
+        resources=graph._resources,
         instance=graph.instance,
         tags={
             "dagster/asset_partition_range_start": KEYS[0],

@@ -1,6 +1,7 @@
 """The reconciling sensor against a real Dagster instance, storage and runs."""
 
 import json
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,13 +11,10 @@ import dagster as dg
 import pytest
 from dagster._core.test_utils import freeze_time
 
-from news_platform.defs.ccnews_maintenance import (
-    maintain_crawl_every_night,
-)
+from news_platform.defs.ccnews import maintain_crawl_every_night
 from news_platform.defs.checks import Check, Reporter, red_reasons
 from news_platform.defs.planning import Limits
-from news_platform.defs.rebuild_rules import Parent, RebuildRule, same_partition
-from news_platform.defs.retry_requests import read_retry_requests, request_retry
+from news_platform.defs.rebuild_rules import Parent, Platform, RebuildRule
 from news_platform.defs.runs import (
     ATTEMPT_TAG,
     INPUTS_TAG,
@@ -27,12 +25,22 @@ from news_platform.defs.runs import (
     Work,
 )
 from news_platform.defs.sensor_state import load_state
-from news_platform.defs.sensors import plan_of, reconciling_sensor
+from news_platform.defs.sensors import (
+    plan_of,
+    read_retry_requests,
+    reconciling_sensor,
+    request_retry,
+)
 from news_platform.errors import FetchError, InputError, StorageError, StoreUnavailable
 from news_platform.resources import DataRoot, Resources, open_resources
 from news_platform.setting_sections.platform import AlertSettings
 from news_platform.settings import Settings
-from news_platform.storage.commit.markers import fingerprint_of, read_markers, write_marker
+from news_platform.storage.commit.markers import (
+    fingerprint_of,
+    read_markers,
+    stale_partitions,
+    write_marker,
+)
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
@@ -58,9 +66,9 @@ def _built(store: ObjectStore) -> Mapping[str, str]:
 
 
 @dg.asset(partitions_def=KEYS, backfill_policy=dg.BackfillPolicy.multi_run(3))
-def toy(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+def toy(context: dg.AssetExecutionContext, platform: Platform) -> None:
     """A follower that fails where its input says so."""
-    store = data_root.store
+    store = platform.data_root.store
     for key in context.partition_keys:
         inputs, body = _wanted(store)[key], store.read(f"in/{key}")
         if body in ERRORS:
@@ -82,11 +90,11 @@ SOUND = Check(
     KEYS,
     blocking=True,
 )
-TOY = RebuildRule.by_fingerprint(
+TOY = RebuildRule(
     "toy",
-    _wanted,
-    _built,
-    parents=(Parent("parent", same_partition, red=red_reasons([SOUND])),),
+    lambda it: stale_partitions(_wanted(it.data_root.store), _built(it.data_root.store)),
+    sensor="follow_toy",
+    parents=(Parent("parent", operator.eq, red=red_reasons([SOUND])),),
     partitions=KEYS,
     limits=lambda _: Limits(runs=2, per_run=3),
 )
@@ -130,7 +138,7 @@ class Shell:
         return list(result.run_requests or ())
 
     def run(self, request: dg.RunRequest) -> bool:
-        defs = dg.Definitions(assets=[toy, parent], resources={"data_root": self.data_root})
+        defs = dg.Definitions(assets=[toy, parent], resources={"platform": self.platform})
         with freeze_time(self.now):
             done = defs.resolve_implicit_global_asset_job_def().execute_in_process(
                 partition_key=request.partition_key,
@@ -143,7 +151,7 @@ class Shell:
 
     def started(self, asset: str, tags: Mapping[str, str]) -> dg.DagsterRun:
         """Create a run that has not finished, as a person or a backfill does."""
-        defs = dg.Definitions(assets=[toy, parent], resources={"data_root": self.data_root})
+        defs = dg.Definitions(assets=[toy, parent], resources={"platform": self.platform})
         return self.instance.create_run_for_job(
             defs.resolve_implicit_global_asset_job_def(),
             asset_selection=frozenset({dg.AssetKey(asset)}),
@@ -179,14 +187,6 @@ def test_history_is_worked_off_in_ranges_until_nothing_is_stale(shell: Shell) ->
     ]
     assert TOY.stale(over(store)) == {}
     assert shell.text == "nothing is stale"
-
-
-def test_each_partition_of_a_range_is_materialized(shell: Shell) -> None:
-    for key in "abc":
-        shell.data_root.store.put(f"in/{key}", b"x")
-    (request,) = shell.tick()
-    assert shell.run(request)
-    assert shell.instance.get_materialized_partitions(dg.AssetKey("toy")) == set("abc")
 
 
 def test_an_input_replaced_during_its_run_is_built_again(shell: Shell) -> None:
@@ -358,9 +358,9 @@ def test_a_nightly_schedule_whose_root_does_not_answer_says_so_instead_of_failin
 ) -> None:
     """Dagster does not evaluate a failed tick again."""
     is_down = [True]
-    data_root = DataRoot(Settings(root=local_store.url))
-    data_root.__dict__["store"] = switched(local_store, lambda: is_down[0])
-    with dg.build_schedule_context(resources={"data_root": data_root}) as context:
+    resources = over(local_store)
+    resources.data_root.__dict__["store"] = switched(local_store, lambda: is_down[0])
+    with dg.build_schedule_context(resources={"platform": resources}) as context:
         skipped = maintain_crawl_every_night(context)
         assert isinstance(skipped, dg.SkipReason)
         assert "cannot read the root: " in str(skipped.skip_message)

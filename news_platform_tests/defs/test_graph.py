@@ -13,7 +13,7 @@ from news_platform.datasets.registry import DATASETS, column_sources
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import VIEWS
 from news_platform.defs.metadata import column_lineage
-from news_platform.defs.tasks import TASKS
+from news_platform.defs.runs import JOB_ASSETS
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 
@@ -126,13 +126,13 @@ def test_a_view_selects_something_but_not_everything(what: str) -> None:
     assert 1 < len(selected) < len(SPECS) or what == "what costs hours or gigabytes"
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", JOB_ASSETS)
 def test_a_job_can_be_backfilled_because_its_assets_share_their_partitions(name: str) -> None:
     job = DEFS.resolve_job_def(name)
     assert {key.to_user_string() for key in job.asset_layer.selected_asset_keys} == set(
-        TASKS[name].assets
+        JOB_ASSETS[name]
     )
-    assert len({SPECS[asset].partitions_def for asset in TASKS[name].assets}) == 1
+    assert len({SPECS[asset].partitions_def for asset in JOB_ASSETS[name]}) == 1
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -155,7 +155,7 @@ def test_the_first_and_the_newest_partition_can_be_backfilled(name: str) -> None
 
 
 def test_every_asset_that_we_build_belongs_to_exactly_one_job() -> None:
-    built = [asset for task in TASKS.values() for asset in task.assets]
+    built = [asset for assets in JOB_ASSETS.values() for asset in assets]
     assert sorted(built) == sorted(SPECS.keys() - EXTERNAL)
 
 

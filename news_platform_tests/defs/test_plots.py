@@ -8,7 +8,7 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from news_platform.defs import plots
+from news_platform.defs import metadata as plots
 
 DAY = date(2025, 11, 1)
 BOTS = pl.DataFrame(

@@ -1,21 +1,11 @@
 """A rebuild rule finds stale partitions by fingerprint, or while something is due."""
 
+from news_platform.datasets.dataset import WHOLE
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.rebuild_rules import WHOLE, RebuildRule
-from news_platform.defs.tasks import CRAWL_OUTPUTS
+from news_platform.defs.rebuild_rules import RebuildRule
+from news_platform.defs.runs import CRAWL_OUTPUTS
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
-
-
-def test_partitions_whose_fingerprints_differ_are_stale_newest_first(
-    local_store: ObjectStore,
-) -> None:
-    rule = RebuildRule.by_fingerprint(
-        "toy",
-        lambda store: {"a": "1", "b": "2", "c": "3"},
-        lambda store: {"a": "old", "b": "2"},
-    )
-    assert list(rule.stale(over(local_store)).items()) == [("c", "3"), ("a", "1")]
 
 
 def test_an_asset_that_follows_the_clock_is_stale_while_it_is_due(local_store: ObjectStore) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from news_platform.defs.graph import dagster_resources
 from news_platform.defs.search import maintain_search, maintain_search_every_night
 from news_platform.resources import Resources
 from news_platform.search.pipeline import MONTHS_DATASET
@@ -26,10 +25,9 @@ def resources(local_store: ObjectStore, tmp_path: Path) -> Resources:
 
 def test_the_nightly_job_joins_old_months(resources: Resources, tmp_path: Path) -> None:
     store = resources.data_root.store
-    given = dagster_resources(resources)
     with dg.DagsterInstance.ephemeral() as instance:
         done = maintain_search.execute_in_process(
-            instance=instance, resources={"data_root": given["data_root"]}
+            instance=instance, resources={"platform": resources}
         )
     assert done.success
     assert list(read_inputs(store, MONTHS_DATASET)) == [MONTH]
@@ -38,7 +36,7 @@ def test_the_nightly_job_joins_old_months(resources: Resources, tmp_path: Path) 
 
 
 def test_a_paused_root_is_left_alone(resources: Resources) -> None:
-    given = {"data_root": dagster_resources(resources)["data_root"]}
+    given = {"platform": resources}
     context = dg.build_schedule_context(resources=given)
     assert isinstance(maintain_search_every_night(context), dg.RunRequest)
     pause(resources.data_root.store)

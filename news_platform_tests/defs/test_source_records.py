@@ -12,12 +12,10 @@ from click.testing import CliRunner
 
 from news_platform.cli.main import main
 from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
-from news_platform.defs.graph import dagster_resources
-from news_platform.defs.partitions import INSTITUTIONS
 from news_platform.defs.source_records import (
-    CHECKS,
     RECORDS_RULE,
-    defs,
+    few_pages_fail,
+    records_are_sound,
     source_records,
     watch_page_snapshots,
 )
@@ -44,10 +42,10 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def run(
     store: ObjectStore, instance: dg.DagsterInstance, rules: Path | None = None
 ) -> dg.ExecuteInProcessResult:
-    resources = dagster_resources(Resources(settings(store, rules)))
+    resources = {"platform": Resources(settings(store, rules))}
     return dg.materialize(
-        [source_records, *(check.definition for check in CHECKS)],
-        resources=dict(resources),
+        [source_records, records_are_sound.definition, few_pages_fail.definition],
+        resources=resources,
         partition_key="u1",
         instance=instance,
     )
@@ -57,13 +55,26 @@ def redone(store: ObjectStore, instance: dg.DagsterInstance, redo: str) -> bool:
     """Return whether a run with this choice segments the institution."""
     done = dg.materialize(
         [source_records],
-        resources=dict(dagster_resources(Resources(settings(store, None)))),
+        resources={"platform": Resources(settings(store, None))},
         partition_key="u1",
         instance=instance,
         run_config={"ops": {"source_records": {"config": {"redo": redo}}}},
     )
     (made,) = done.asset_materializations_for_node("source_records")
     return "unchanged" not in made.metadata
+
+
+def outdate(store: ObjectStore) -> None:
+    """Mark the institution as made by another version of the segmenter."""
+    [marker] = read_markers(store, "source_records").values()
+    write_marker(
+        store,
+        "source_records",
+        marker.partition,
+        inputs=marker.inputs,
+        report=read_report(store, marker),
+        scope="0",
+    )
 
 
 def settings(store: ObjectStore, rules: Path | None) -> Settings:
@@ -114,15 +125,7 @@ def test_a_run_segments_what_its_redo_says(
     assert not redone(local_store, instance, "missing")
     assert not redone(local_store, instance, "outdated")
     assert redone(local_store, instance, "all")
-    [marker] = read_markers(local_store, "source_records").values()
-    write_marker(
-        local_store,
-        "source_records",
-        marker.partition,
-        inputs=marker.inputs,
-        report=read_report(local_store, marker),
-        scope="0",
-    )
+    outdate(local_store)
     assert not redone(local_store, instance, "missing")
     assert redone(local_store, instance, "outdated"), "another version made it"
     local_store.delete([records_path("u1")])
@@ -136,15 +139,7 @@ def test_what_another_segmenter_made_is_counted_and_made_again_only_if_asked_for
 ) -> None:
     put_page(local_store, "departments", DEPARTMENTS)
     run(local_store, instance)
-    [marker] = read_markers(local_store, "source_records").values()
-    write_marker(
-        local_store,
-        "source_records",
-        marker.partition,
-        inputs=marker.inputs,
-        report=read_report(local_store, marker),
-        scope="0",
-    )
+    outdate(local_store)
     assert outdated_institutions(local_store) == ["u1"]
     assert RECORDS_RULE.stale(over(local_store)) == {}
     asking = Settings(
@@ -162,15 +157,7 @@ def test_the_command_makes_outdated_records_again(
 ) -> None:
     put_page(local_store, "departments", DEPARTMENTS)
     run(local_store, instance)
-    [marker] = read_markers(local_store, "source_records").values()
-    write_marker(
-        local_store,
-        "source_records",
-        marker.partition,
-        inputs=marker.inputs,
-        report=read_report(local_store, marker),
-        scope="0",
-    )
+    outdate(local_store)
     words = ["records", "build", "--redo", redo, "--root", local_store.url, "--json"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
@@ -186,10 +173,8 @@ def kept(done: dg.ExecuteInProcessResult) -> object:
 def stale_after_a_tick(
     store: ObjectStore, instance: dg.DagsterInstance, rules: Path
 ) -> AbstractSet[str]:
-    resources = dagster_resources(Resources(settings(store, rules)))
-    with dg.build_sensor_context(
-        instance=instance, resources={"data_root": resources["data_root"]}
-    ) as context:
+    resources = {"platform": Resources(settings(store, rules))}
+    with dg.build_sensor_context(instance=instance, resources=resources) as context:
         watch_page_snapshots(context)
     return RECORDS_RULE.stale(over(store)).keys()
 
@@ -222,10 +207,8 @@ def test_a_sensor_adds_institutions_and_observes_their_snapshots(
 ) -> None:
     put_page(local_store, "departments", DEPARTMENTS)
     local_store.put("snapshots/institution=u2/page.md", b"# Page of the second institution")
-    resources = dagster_resources(Resources(Settings(root=local_store.url)))
-    with dg.build_sensor_context(
-        instance=instance, resources={"data_root": resources["data_root"]}
-    ) as context:
+    resources = {"platform": Resources(Settings(root=local_store.url))}
+    with dg.build_sensor_context(instance=instance, resources=resources) as context:
         result = watch_page_snapshots(context)
     assert isinstance(result, dg.SensorResult)
     assert [event.partition for event in result.asset_events] == ["u1", "u2"]
@@ -233,21 +216,10 @@ def test_a_sensor_adds_institutions_and_observes_their_snapshots(
     (request,) = result.dynamic_partitions_requests
     assert request.partition_keys == ["u2"]
     with dg.build_sensor_context(
-        instance=instance, resources={"data_root": resources["data_root"]}, cursor=result.cursor
+        instance=instance, resources=resources, cursor=result.cursor
     ) as context:
         again = watch_page_snapshots(context)
     assert isinstance(again, dg.SensorResult) and not again.asset_events
     pause(local_store)
-    with dg.build_sensor_context(
-        instance=instance, resources={"data_root": resources["data_root"]}
-    ) as context:
+    with dg.build_sensor_context(instance=instance, resources=resources) as context:
         assert isinstance(watch_page_snapshots(context), dg.SkipReason)
-
-
-def test_every_asset_is_described_and_owned() -> None:
-    resources = dagster_resources(Resources(Settings()))
-    graph = dg.Definitions.merge(defs, dg.Definitions(resources=resources)).resolve_asset_graph()
-    for key in ("page_snapshots", "source_records"):
-        node = graph.get(dg.AssetKey(key))
-        assert node.description and node.owners == ["team:source_records"]
-        assert node.group_name == "source_records" and node.partitions_def == INSTITUTIONS

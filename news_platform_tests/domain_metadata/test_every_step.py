@@ -23,7 +23,7 @@ from news_platform.web.fetch import WebFetcher
 from news_platform_tests.domain_metadata.test_pipeline import NOW, research
 from news_platform_tests.isolation.every_step import Run, StageResult, fail_at_steps
 from news_platform_tests.isolation.injection import Step, Victim
-from news_platform_tests.rss.test_bad_neighbours import fetch_all
+from news_platform_tests.rss.stages import fetch_all
 from news_platform_tests.web.site import Answer, body, redirect, status
 
 GOOD = ("a.example", "b.example", "c.example")
@@ -129,8 +129,8 @@ def test_an_exception_at_every_step_of_a_domain_leaves_the_others(
 
 @pytest.mark.parametrize(
     ("victim", "most", "database"),
-    [(*one, "sqlite") for one in zip(VICTIMS, (6, 4, 3), strict=True)]
-    + [(VICTIMS[0], 3, "postgres")],
+    [(*one, "sqlite") for one in zip(VICTIMS, (3, 2, 2), strict=True)]
+    + [(VICTIMS[0], 1, "postgres")],
 )
 def test_an_exception_at_some_step_of_a_domain_leaves_the_others(
     victim: str,
@@ -184,7 +184,7 @@ def queued(folder: Path, url: str, batch: PartitionInfo, *, kind: str) -> Run:
 )
 @pytest.mark.parametrize(
     ("database", "most"),
-    [("sqlite", 8), ("postgres", 4), pytest.param("sqlite", None, marks=pytest.mark.soak)],
+    [("sqlite", 3), ("postgres", 2), pytest.param("sqlite", None, marks=pytest.mark.soak)],
 )
 def test_an_exception_at_any_step_of_a_research_file_or_record_leaves_the_others(
     kind: str,

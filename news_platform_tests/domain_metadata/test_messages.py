@@ -7,7 +7,7 @@ from news_platform.datasets.research_datasets import (
     PartitionInfo,
     SeedQueueMessage,
 )
-from news_platform.domain_metadata.messages import DroppedResearchRecord, iter_messages, message_of
+from news_platform.domain_metadata.raw_files import DroppedResearchRecord, iter_messages, message_of
 
 SEED = SeedQueueMessage(
     raw_file_path="raw/country=de/category=media/date=2025-11-01/raw_0001.json",

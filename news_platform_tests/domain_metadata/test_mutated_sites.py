@@ -31,7 +31,7 @@ from news_platform_tests.isolation.mutations import (
     mutated_one,
     real_samples,
 )
-from news_platform_tests.rss.test_bad_neighbours import fetch_all
+from news_platform_tests.rss.stages import fetch_all
 from news_platform_tests.web.site import Answer, body
 
 # One try, and an end for a mutated crawl delay.

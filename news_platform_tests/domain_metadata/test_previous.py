@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import date
 
 import pytest
@@ -75,7 +76,7 @@ def first(local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo) ->
 def told(found: DomainMetadata) -> object:
     """Return what a survey found, without when and how it was asked."""
     assert found.usage is not None
-    statements = [one.model_dump() for one in found.usage.statements]
+    statements = [asdict(one) for one in found.usage.statements]
     assert all(one.fetched_at == NOW for one in found.usage.statements)
     return (found.outcome, found.files, found.ai_policy, statements, found.usage.verdicts)
 

@@ -120,7 +120,7 @@ def test_the_host_of_the_url_is_fetched_too_and_its_file_is_stored_separately() 
     }
     found, fetcher = survey(web, url="https://www.a.example/start")
     assert fetcher.requests == list(web)
-    assert [file.name for file in found.files] == [
+    assert list(found.files) == [
         "robots.txt",
         "robots.www.a.example.txt",
         "sitemap.xml",
@@ -194,7 +194,7 @@ def test_a_sitemap_past_the_cap_is_not_stored() -> None:
     cut = Response(SITEMAP, SITEMAP, 200, {}, b"<urlset>", truncated=True)
     found, _ = survey({ROBOTS: b"", SITEMAP: cut})
     assert found.metadata.sitemap.problems == ["too_large"]
-    assert [file.name for file in found.files] == ["robots.txt"]
+    assert list(found.files) == ["robots.txt"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from news_platform.datasets.domain_metadata import (
 )
 from news_platform.datasets.domain_surveys import AI_POLICY_CHANGES, DOMAIN_SURVEYS
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.policy_changes import policy_changes, policy_counts
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
     TABLE_DATASET,
@@ -23,6 +22,8 @@ from news_platform.domain_metadata.table import (
     build_table,
     build_usage_signals,
     facts_frame,
+    policy_changes,
+    policy_counts,
     read_changes,
     read_facts,
     tabled_days,

@@ -25,7 +25,7 @@ DAYS = ("2025-11-01", "2025-11-02", "2025-11-03")
 HOSTS = ["org.a", "org.b"] * 4
 OPTIONS = BuildOptions(buckets=1, memory_bytes=1 << 20, uploads=1)
 # From nothing at all to more than any step needs.
-LEFT_BYTES = range(0, 960_000, 80_000)
+LEFT_BYTES = (0, 80_000, 240_000, 880_000)
 
 
 def _stage(store: ObjectStore, options: BuildOptions, day: str) -> None:

@@ -19,7 +19,7 @@ def test_the_vector_of_the_source_design_holds() -> None:
     assert bucket_of("01-news.ru", 10_000) == 1696
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.text(), min_size=1, max_size=20), st.integers(1, 10_000))
 def test_a_column_is_hashed_bit_for_bit_like_one_domain(domains: list[str], buckets: int) -> None:
     frame = pl.DataFrame({"domain": domains}, schema={"domain": pl.String})

@@ -5,13 +5,12 @@ from datetime import date
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.catalog import (
-    read_catalog,
-    read_stats,
     write_catalog,
 )
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import read_table
 from news_platform.storage.units import wanted_inputs
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
 
@@ -22,7 +21,7 @@ def test_the_catalog_has_one_row_a_domain(root: ObjectStore) -> None:
     stage(root, DAYS)
     build(root)
     report = write_catalog(root, inputs="x")
-    rows = read_catalog(root).to_dicts()
+    rows = read_table(root, DOMAIN_CATALOG.path, DOMAIN_CATALOG).to_dicts()
     assert [row["domain"] for row in rows] == ["a.org", "b.org"]
     first = rows[0]
     assert first["records"] == 3
@@ -44,17 +43,6 @@ def test_the_catalog_stands_on_the_ranges_that_are_built(root: ObjectStore) -> N
     assert wanted_inputs(root, DOMAIN_CATALOG).get(WHOLE) == first
     build_range("0000-0015", store=root, options=SMALL, now=NOW)
     assert wanted_inputs(root, DOMAIN_CATALOG).get(WHOLE) not in (None, first)
-
-
-def test_figures_sum_up_a_range(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": ["org.a"] * 12 + ["org.b"]})
-    build(root)
-    figures = read_stats(DomainStore(root), range(SMALL.buckets))
-    assert (figures.domains, figures.records, figures.fragments) == (2, 13, 2)
-    assert [(name, count) for name, count, _ in figures.top] == [("a.org", 12), ("b.org", 1)]
-    assert dict(figures.histogram)["up to 1"] == 1
-    assert dict(figures.histogram)["up to 100"] == 1
-    assert figures.fragments_per_domain == 1.0
 
 
 def test_records_are_scanned_by_column_without_dropped_batches(root: ObjectStore) -> None:

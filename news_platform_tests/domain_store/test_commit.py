@@ -27,12 +27,12 @@ def _numbered(generation: int) -> Manifest:
     return replace(MANIFEST, generation=generation)
 
 
-def test_a_store_keeps_the_number_of_buckets_it_was_begun_with(any_store: ObjectStore) -> None:
-    assert claim_bucket_count(any_store, 64) == 64
-    assert claim_bucket_count(any_store, 64) == 64
-    assert read_bucket_count(any_store) == 64
+def test_a_store_keeps_the_number_of_buckets_it_was_begun_with(root: ObjectStore) -> None:
+    assert claim_bucket_count(root, 64) == 64
+    assert claim_bucket_count(root, 64) == 64
+    assert read_bucket_count(root) == 64
     with pytest.raises(ConfigError, match="has 64 buckets, expected 128"):
-        claim_bucket_count(any_store, 128)
+        claim_bucket_count(root, 128)
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ def test_a_store_of_a_later_format_is_one_clear_line(root: ObjectStore) -> None:
         read_bucket_count(root)
 
 
-def test_a_generation_follows_the_one_it_was_built_on(any_store: ObjectStore) -> None:
-    commit(any_store, NOTHING, _numbered)
-    commit(any_store, read_current(any_store, 7), _numbered)
-    assert read_current(any_store, 7).generation == 2
+def test_a_generation_follows_the_one_it_was_built_on(root: ObjectStore) -> None:
+    commit(root, NOTHING, _numbered)
+    commit(root, read_current(root, 7), _numbered)
+    assert read_current(root, 7).generation == 2
 
 
-def test_a_writer_that_is_late_conflicts_and_changes_nothing(any_store: ObjectStore) -> None:
-    commit(any_store, NOTHING, _numbered)
-    stale = read_current(any_store, 7)
-    commit(any_store, stale, _numbered)
+def test_a_writer_that_is_late_conflicts_and_changes_nothing(root: ObjectStore) -> None:
+    commit(root, NOTHING, _numbered)
+    stale = read_current(root, 7)
+    commit(root, stale, _numbered)
     with pytest.raises(Conflict):
-        commit(any_store, stale, lambda n: replace(_numbered(n), empty={}))
-    assert read_current(any_store, 7).manifest == _numbered(2)
+        commit(root, stale, lambda n: replace(_numbered(n), empty={}))
+    assert read_current(root, 7).manifest == _numbered(2)
 
 
 def test_numbers_that_died_unfinished_are_skipped(root: ObjectStore) -> None:

@@ -42,13 +42,6 @@ def test_a_range_larger_than_the_window_comes_in_pieces(root: ObjectStore) -> No
         assert max(map(len, pieces)) <= MIN_BUFFER_BYTES
 
 
-def test_ranges_may_be_left_out(root: ObjectStore) -> None:
-    body, ranges = _file(root, [20_000] * 20)
-    window = RangeReader(root, "file", size_bytes=len(body), buffer_bytes=1)
-    for offset, length in ranges[::7]:
-        assert b"".join(window.pieces(offset, length)) == body[offset : offset + length]
-
-
 def test_a_range_that_begins_no_member_is_an_error(root: ObjectStore) -> None:
     body, _ = _file(root, [100, 100])
     with pytest.raises(StorageError, match="no gzip member at byte 5"):

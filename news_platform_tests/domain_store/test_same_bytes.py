@@ -26,7 +26,6 @@ DAYS = {
     "2025-11-02": ["org.a", "com.c"],
 }
 LATER = {"2025-11-03": ["uk.co.bbc", "com.d"]}
-DOMAINS = ("bbc.co.uk", "a.org", "c.com", "d.com")
 
 
 def _open(folder: Path) -> ObjectStore:

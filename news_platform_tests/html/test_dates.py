@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from news_platform.html.dates import parse_date, parse_shown_date
+from news_platform.html.dates import find_shown_date, parse_date
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_only_what_is_clearly_a_date_is_read(written: str, moment: datetime | No
     ],
 )
 def test_a_shown_date_is_read_when_it_has_one_meaning(shown: str, day: str | None) -> None:
-    moment = parse_shown_date(shown)
-    assert (moment.date().isoformat() if moment else None) == day
+    found = find_shown_date(shown)
+    assert (found.at.date().isoformat() if found else None) == day

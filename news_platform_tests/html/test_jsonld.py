@@ -5,7 +5,13 @@ import json
 import pytest
 
 from news_platform.html.decode import parse_document
-from news_platform.html.jsonld import article_object, first_article_object, is_article, iter_objects
+from news_platform.html.jsonld import (
+    all_objects,
+    first_article_object,
+    fullest_article,
+    is_article,
+    iter_objects,
+)
 
 ARTICLE = {"@type": "NewsArticle", "headline": "Bridge opens", "datePublished": "2025-11-01"}
 
@@ -29,7 +35,7 @@ def script(text: str) -> str:
 def test_both_readers_find_the_article(text: str) -> None:
     root = parse_document(script(text))
     assert root is not None
-    for found in (article_object(root), first_article_object(script(text).encode())):
+    for found in (fullest_article(all_objects(root)), first_article_object(script(text).encode())):
         assert found["headline"].strip() == "Bridge opens"
 
 
@@ -47,7 +53,7 @@ def test_both_readers_find_the_article(text: str) -> None:
 def test_broken_and_deep_scripts_state_nothing(text: str) -> None:
     root = parse_document(script(text))
     assert root is not None
-    assert article_object(root) == {}
+    assert fullest_article(all_objects(root)) == {}
     assert first_article_object(script(text).encode()) == {}
 
 

@@ -25,11 +25,6 @@ def act_pool(**options: Any) -> Pool:
     return Pool(ACT, **{"workers": 1, "deadline_seconds": 20.0, **options})
 
 
-def test_an_item_gives_its_value() -> None:
-    with act_pool() as pool:
-        assert pool.submit(("double", 21)).result() == Done(42)
-
-
 def test_outcomes_come_in_the_order_of_the_items() -> None:
     with act_pool(workers=3) as pool:
         outcomes = list(pool.map(("double", number) for number in range(100)))
@@ -96,8 +91,8 @@ def test_a_bad_item_is_lost_and_the_next_one_is_done(
 
 
 def test_the_deadline_counts_from_the_last_report() -> None:
-    with act_pool(deadline_seconds=0.5) as pool:
-        assert pool.submit(("steps", 6, 0.2)).result() == Done(6)
+    with act_pool(deadline_seconds=1.5) as pool:
+        assert pool.submit(("steps", 6, 0.3)).result() == Done(6)
 
 
 def test_starting_a_worker_does_not_count_against_the_item() -> None:

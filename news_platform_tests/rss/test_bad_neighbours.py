@@ -3,18 +3,14 @@
 Each trigger was seen to stop a whole poll, worker or discovery.
 """
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from collections.abc import Awaitable, Mapping
+from datetime import datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.article_files import WorkPlaces
 from news_platform.rss.discovery import (
     DiscoveryOptions,
     DiscoveryReport,
@@ -23,19 +19,24 @@ from news_platform.rss.discovery import (
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import PollReport, poll_feeds
-from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.rss.worker import WorkOptions, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.web.fetch import FetchOptions, WebFetcher
-from news_platform_tests.fakes import FakeFetcher
-from news_platform_tests.rss.polling.test_poller import feed_row, register, rows
-from news_platform_tests.rss.test_worker import add_pending
+from news_platform.web.fetch import WebFetcher
+from news_platform_tests.rss.stages import (
+    NOW,
+    add_pending,
+    feed_row,
+    fetch_all,
+    register,
+    rows,
+    worker_context,
+)
+from news_platform_tests.rss.stages import poll as poll_answers
 from news_platform_tests.rss.web import items, page, rss
-from news_platform_tests.web.site import Answer, body, raw, serve
+from news_platform_tests.web.site import Answer, body, raw
 
-NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 DIGITS = b"9" * 5_000
 JSON_TYPE = b"Content-Type: application/feed+json"
-T = TypeVar("T")
 
 
 def answer(content: bytes, *headers: bytes, status: bytes = b"200 OK") -> Answer:
@@ -123,19 +124,6 @@ BAD_CANDIDATES: dict[str, Answer] = {
 }
 
 
-def fetch_all(sites: Mapping[str, Answer], work: Callable[[WebFetcher], Awaitable[T]]) -> T:
-    """Run work against a server of these sites (`host/path`), by the fetcher of production."""
-
-    async def go() -> T:
-        async with serve(sites) as site:
-            hosts = {key.partition("/")[0] for key in sites}
-            options = FetchOptions(host_map={host: ("127.0.0.1", site.port) for host in hosts})
-            async with WebFetcher(replace(options, per_host=32)) as fetcher:
-                return await work(fetcher)
-
-    return asyncio.run(go())
-
-
 GOOD = [f"good{number}.example" for number in range(4)]
 
 
@@ -181,35 +169,11 @@ def check_good_feeds(ledger: sa.Engine, *, status: int) -> None:
         assert sum(one.feed_url == f"https://{host}/rss" for one in found) == 2
 
 
-def test_a_validator_of_an_old_ledger_that_cannot_be_sent_is_left_out(
-    ledger: sa.Engine, parse_pool: Pool
-) -> None:
-    url = "https://old.example/rss"
-    register(ledger, url)
-    with ledger.begin() as connection:
-        # As text, past the column's type: version 0.1 stored what a server sent.
-        values = {"etag": '"a\x01b\r\nX: y"', "modified": "x" * 60_000, "url": url}
-        statement = "update feeds set etag = :etag, last_modified = :modified"
-        connection.execute(sa.text(f"{statement} where feed_url_canon = :url"), values)
-    sites = {**good_feeds(), "old.example/rss": answer(PLAIN)}
-    register(ledger, *(f"https://{place}" for place in good_feeds()))
-    assert poll(ledger, parse_pool, sites).outcomes == {"read": 5}
-    assert feed_row(ledger, url).etag == ""
-
-
 def work(
     ledger: sa.Engine, pool: Pool, store: ObjectStore, sites: Mapping[str, Answer]
 ) -> WorkReport:
     def run(fetcher: WebFetcher) -> Awaitable[WorkReport]:
-        context = WorkerContext(
-            engine=ledger,
-            fetcher=fetcher,
-            pool=pool,
-            places=WorkPlaces(store),
-            user_agent="NewsPlatformBot/0.1",
-            known_robots=lambda host: None,
-            clock=lambda: NOW,
-        )
+        context = worker_context(ledger, fetcher, pool, store)
         return work_articles(context, worker_id="w1", options=WorkOptions())
 
     return fetch_all(sites, run)
@@ -266,10 +230,7 @@ def test_both_databases_store_the_same_text(ledger: sa.Engine, parse_pool: Pool)
     feed = json.loads(json_feed("x"))
     feed["items"][0]["title"] = title
     answers = {"https://a.example/rss": json.dumps(feed).encode()}
-    fetcher = FakeFetcher(answers)
-    asyncio.run(
-        poll_feeds(ledger, fetcher=fetcher, pool=parse_pool, options=PollOptions(), now=NOW)
-    )
+    poll_answers(ledger, parse_pool, answers)
     assert [row.title for row in rows(ledger)] == ["abc\ufffdd e f g"]
     with ledger.begin() as connection:
         changed = sa.update(FEEDS).values(notes=title, title=title).returning(FEEDS.c.notes)

@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 import sqlalchemy as sa
 
-from news_platform.defs import rss, sheets
-from news_platform.defs.graph import dagster_resources
+from news_platform.defs import rss, rss_checks, sheets
+from news_platform.defs.graph import definitions_of
 from news_platform.resources import Resources
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS
 from news_platform.sample.world import SampleResources, place_inputs
@@ -45,9 +45,9 @@ class Shell:
     def build(self, asset: str) -> None:
         """Run an asset and sum the counters that its run shows in the UI."""
         shell = dg.Definitions(
-            resources=dagster_resources(self.resources), executor=dg.in_process_executor
+            resources={"platform": self.resources}, executor=dg.in_process_executor
         )
-        merged = dg.Definitions.merge(rss.defs, sheets.defs, shell)
+        merged = dg.Definitions.merge(definitions_of(rss, rss_checks, sheets), shell)
         job = merged.resolve_implicit_global_asset_job_def()
         result = job.execute_in_process(asset_selection=[dg.AssetKey(asset)])
         [event] = result.get_asset_materialization_events()

@@ -44,7 +44,7 @@ from news_platform.text.normalize import cut_at_word_end
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss.claiming import article_row
 from news_platform_tests.rss.ledger_rows import read_full_text
-from news_platform_tests.rss.test_worker import add_pending
+from news_platform_tests.rss.stages import add_pending
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 

@@ -41,17 +41,17 @@ def alarms(engine: sa.Engine, **options: Any) -> list[tuple[str, str]]:
     ],
 )
 def test_a_feed_is_silent_by_its_own_rhythm(
-    ledger: sa.Engine, feed: dict[str, Any], is_silent: bool
+    sqlite_ledger: sa.Engine, feed: dict[str, Any], is_silent: bool
 ) -> None:
     add_feed(
-        ledger,
+        sqlite_ledger,
         FEED,
         status=feed.get("status", "active"),
         usual_gap_seconds=feed["gap"] * 3600,
         last_entry_date=NOW - feed["silent"] * HOUR,
         failing_since=NOW - HOUR if "failing" in feed else None,
     )
-    assert alarms(ledger) == ([("silent", FEED)] if is_silent else [])
+    assert alarms(sqlite_ledger) == ([("silent", FEED)] if is_silent else [])
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_a_feed_is_silent_by_its_own_rhythm(
     [(25, "active", True), (25, "dead", True), (23, "active", False), (99, "gone", False)],
 )
 def test_a_feed_that_fails_for_a_day_is_an_alarm(
-    ledger: sa.Engine, hours: int, status: str, is_alarm: bool
+    sqlite_ledger: sa.Engine, hours: int, status: str, is_alarm: bool
 ) -> None:
-    add_feed(ledger, FEED, status=status, failing_since=NOW - hours * HOUR, last_status=503)
-    assert alarms(ledger) == ([("failing", FEED)] if is_alarm else [])
+    add_feed(sqlite_ledger, FEED, status=status, failing_since=NOW - hours * HOUR, last_status=503)
+    assert alarms(sqlite_ledger) == ([("failing", FEED)] if is_alarm else [])
     if is_alarm:
-        [alarm] = find_alarms(ledger, options=AlarmOptions(), now=NOW)
+        [alarm] = find_alarms(sqlite_ledger, options=AlarmOptions(), now=NOW)
         assert alarm.detail == "polls fail for 25.0 hours, last: status 503"
 
 
@@ -99,11 +99,11 @@ def add_source(engine: sa.Engine, *, before: list[int], after: list[int], **valu
     ],
 )
 def test_a_source_that_loses_its_texts_is_an_alarm(
-    ledger: sa.Engine, before: list[int], after: list[int], is_alarm: bool
+    sqlite_ledger: sa.Engine, before: list[int], after: list[int], is_alarm: bool
 ) -> None:
-    add_source(ledger, before=before, after=after)
+    add_source(sqlite_ledger, before=before, after=after)
     expected = [("text_share", "outlet.example")] if is_alarm else []
-    assert alarms(ledger) == expected
+    assert alarms(sqlite_ledger) == expected
 
 
 def test_duplicates_and_pending_articles_say_nothing_about_a_source(ledger: sa.Engine) -> None:
@@ -135,21 +135,21 @@ def test_each_alarm_is_told_once_and_so_is_its_healing(ledger: sa.Engine) -> Non
     assert told(ledger) == []
 
 
-def test_an_alarm_that_comes_again_is_told_again(ledger: sa.Engine) -> None:
+def test_an_alarm_that_comes_again_is_told_again(sqlite_ledger: sa.Engine) -> None:
     silent = [FeedAlarm("silent", FEED, "detail")]
     for hours in (0, 2):
-        update_alarms(ledger, silent, now=NOW + hours * HOUR)
-        assert told(ledger) == [("silent", False, [FEED])]
-        mark_told(ledger, untold_alarms(ledger)[0], now=NOW + hours * HOUR)
-        update_alarms(ledger, [], now=NOW + (hours + 1) * HOUR)
-        mark_told(ledger, untold_alarms(ledger)[0], now=NOW + (hours + 1) * HOUR)
-    assert told(ledger) == []
+        update_alarms(sqlite_ledger, silent, now=NOW + hours * HOUR)
+        assert told(sqlite_ledger) == [("silent", False, [FEED])]
+        mark_told(sqlite_ledger, untold_alarms(sqlite_ledger)[0], now=NOW + hours * HOUR)
+        update_alarms(sqlite_ledger, [], now=NOW + (hours + 1) * HOUR)
+        mark_told(sqlite_ledger, untold_alarms(sqlite_ledger)[0], now=NOW + (hours + 1) * HOUR)
+    assert told(sqlite_ledger) == []
 
 
-def test_an_alarm_that_healed_before_anybody_was_told_is_no_news(ledger: sa.Engine) -> None:
-    update_alarms(ledger, [FeedAlarm("silent", FEED, "detail")], now=NOW)
-    update_alarms(ledger, [], now=NOW + HOUR)
-    assert told(ledger) == []
+def test_an_alarm_that_healed_before_anybody_was_told_is_no_news(sqlite_ledger: sa.Engine) -> None:
+    update_alarms(sqlite_ledger, [FeedAlarm("silent", FEED, "detail")], now=NOW)
+    update_alarms(sqlite_ledger, [], now=NOW + HOUR)
+    assert told(sqlite_ledger) == []
 
 
 def watch(engine: sa.Engine, now: datetime) -> list[tuple[str, bool]]:
@@ -166,19 +166,23 @@ def change_feed(engine: sa.Engine, **values: Any) -> None:
         assert not upsert_feed(transaction, FEED, **values)
 
 
-def test_a_silent_feed_that_begins_to_fail_has_not_got_entries_again(ledger: sa.Engine) -> None:
+def test_a_silent_feed_that_begins_to_fail_has_not_got_entries_again(
+    sqlite_ledger: sa.Engine,
+) -> None:
     silent = {"usual_gap_seconds": 3600, "last_entry_date": NOW - 30 * HOUR}
-    add_feed(ledger, FEED, status="active", **silent)
-    assert watch(ledger, NOW) == [("silent", False)]
-    change_feed(ledger, status="dead", failing_since=NOW)
-    assert watch(ledger, NOW + HOUR) == []
-    change_feed(ledger, status="active", failing_since=None)
-    assert watch(ledger, NOW + 2 * HOUR) == []
-    change_feed(ledger, last_entry_date=NOW + 2 * HOUR)
-    assert watch(ledger, NOW + 3 * HOUR) == [("silent", True)]
+    add_feed(sqlite_ledger, FEED, status="active", **silent)
+    assert watch(sqlite_ledger, NOW) == [("silent", False)]
+    change_feed(sqlite_ledger, status="dead", failing_since=NOW)
+    assert watch(sqlite_ledger, NOW + HOUR) == []
+    change_feed(sqlite_ledger, status="active", failing_since=None)
+    assert watch(sqlite_ledger, NOW + 2 * HOUR) == []
+    change_feed(sqlite_ledger, last_entry_date=NOW + 2 * HOUR)
+    assert watch(sqlite_ledger, NOW + 3 * HOUR) == [("silent", True)]
 
 
-def test_a_template_that_stays_broken_heals_only_when_texts_come_back(ledger: sa.Engine) -> None:
+def test_a_template_that_stays_broken_heals_only_when_texts_come_back(
+    sqlite_ledger: sa.Engine,
+) -> None:
     # After a week the usual share is that of the broken template itself.
     for day in range(30):
         length = 0 if 9 <= day < 24 else 900
@@ -191,10 +195,10 @@ def test_a_template_that_stays_broken_heals_only_when_texts_come_back(ledger: sa
             }
             for hour in range(4)
         ]
-        add_articles(ledger, articles)
+        add_articles(sqlite_ledger, articles)
     news = {}
     for day in range(31):
-        if told_now := watch(ledger, NOW + timedelta(days=day)):
+        if told_now := watch(sqlite_ledger, NOW + timedelta(days=day)):
             news[day] = told_now
     assert list(news.values()) == [[("text_share", False)], [("text_share", True)]]
     began, healed = news
@@ -203,9 +207,9 @@ def test_a_template_that_stays_broken_heals_only_when_texts_come_back(ledger: sa
 
 
 def test_a_source_without_texts_and_then_without_articles_is_left_alone(
-    ledger: sa.Engine,
+    sqlite_ledger: sa.Engine,
 ) -> None:
-    add_source(ledger, before=[900] * 20, after=[0] * 5)
-    assert watch(ledger, NOW) == [("text_share", False)]
-    assert watch(ledger, NOW + timedelta(days=4)) == []
-    assert watch(ledger, NOW + timedelta(days=20)) == [("text_share", True)]
+    add_source(sqlite_ledger, before=[900] * 20, after=[0] * 5)
+    assert watch(sqlite_ledger, NOW) == [("text_share", False)]
+    assert watch(sqlite_ledger, NOW + timedelta(days=4)) == []
+    assert watch(sqlite_ledger, NOW + timedelta(days=20)) == [("text_share", True)]

@@ -15,7 +15,7 @@ from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import PollReport
 from news_platform.web.fetch import FetchOptions
 from news_platform_tests.rss.http_site import ENDLESS, serve
-from news_platform_tests.rss.polling.test_poller import register, rows
+from news_platform_tests.rss.stages import register, rows
 from news_platform_tests.rss.web import items, rss
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
@@ -40,8 +40,8 @@ def many_attributes() -> bytes:
 
 
 def many_items() -> bytes:
-    """Return a feed of 100,000 items."""
-    return rss([(f"https://x.example/{n}", f"T{n}", None) for n in range(100_000)])
+    """Return a feed of more items than the parser reads."""
+    return rss([(f"https://x.example/{n}", f"T{n}", None) for n in range(10_100)])
 
 
 HOSTILE: dict[str, Callable[[], bytes]] = {

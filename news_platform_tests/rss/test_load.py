@@ -15,16 +15,16 @@ from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import open_engine, read_transaction
 from news_platform_tests.rss.claiming import article_row
-from news_platform_tests.rss.test_worker import add_pending
+from news_platform_tests.rss.stages import add_pending
 
 START = datetime(2025, 11, 3, tzinfo=UTC)
 WORKERS = 4
 
 
-def test_hundreds_of_articles_by_pollers_and_workers_at_once(
+def test_many_articles_by_pollers_and_workers_at_once(
     sqlite_ledger: sa.Engine, sqlite_ledger_url: str, local_store: ObjectStore
 ) -> None:
-    _run_day(sqlite_ledger, sqlite_ledger_url, local_store, articles=400)
+    _run_day(sqlite_ledger, sqlite_ledger_url, local_store, articles=120)
 
 
 @pytest.mark.soak

@@ -18,17 +18,15 @@ from news_platform_tests.isolation.mutations import (
     mutated_one,
     real_samples,
 )
-from news_platform_tests.rss.polling.test_poller import register, rows
+from news_platform_tests.rss.stages import NOW, add_pending, register, rows
 from news_platform_tests.rss.test_bad_neighbours import (
     GOOD,
-    NOW,
     good_feeds,
     json_feed,
     json_ld,
     poll,
     work,
 )
-from news_platform_tests.rss.test_worker import add_pending
 from news_platform_tests.rss.web import items, page, rss
 from news_platform_tests.web.site import Answer, body
 
@@ -120,20 +118,20 @@ def work_mutations(
 
 
 def test_a_hundred_mutated_feeds_hurt_no_other(
-    ledger: sa.Engine, parse_pool: Pool, caplog: pytest.LogCaptureFixture
+    sqlite_ledger: sa.Engine, parse_pool: Pool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    poll_mutations(ledger, parse_pool, caplog, count=100, seed=1)
+    poll_mutations(sqlite_ledger, parse_pool, caplog, count=100, seed=1)
 
 
 def test_sixty_mutated_articles_hurt_no_other(
-    ledger: sa.Engine,
+    sqlite_ledger: sa.Engine,
     extract_pool: Pool,
     local_store: ObjectStore,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
-    work_mutations(ledger, extract_pool, local_store, caplog, count=60, seed=2)
+    work_mutations(sqlite_ledger, extract_pool, local_store, caplog, count=60, seed=2)
 
 
 @pytest.mark.soak

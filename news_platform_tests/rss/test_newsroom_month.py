@@ -14,7 +14,6 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.article_files import WorkPlaces
 from news_platform.rss.discovery import DiscoveryOptions, discover_feeds
 from news_platform.rss.feed_alarms import (
     AlarmOptions,
@@ -27,7 +26,7 @@ from news_platform.rss.ledger.status import doubled_main_rows
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_POLLS, FEEDS, RAW, REVISIONS
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import poll_feeds
-from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles
+from news_platform.rss.worker import WorkOptions, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform_tests.rss.newsroom_world import (
@@ -39,6 +38,7 @@ from news_platform_tests.rss.newsroom_world import (
     item_hash,
     make_feeds,
 )
+from news_platform_tests.rss.stages import worker_context
 
 HOUR = timedelta(hours=1)
 # How long a feed may be polled later than what has happened to it: the wait after failures.
@@ -71,15 +71,7 @@ class Newsroom:
 
     async def _run(self, web: SimulatedWeb, end: datetime, step: timedelta) -> None:
         parse, extract = self.pools
-        context = WorkerContext(
-            engine=self.engine,
-            fetcher=web,
-            pool=extract,
-            places=WorkPlaces(self.store),
-            user_agent="Bot",
-            known_robots=lambda _: None,
-            clock=lambda: web.now,
-        )
+        context = worker_context(self.engine, web, extract, self.store, clock=lambda: web.now)
         urls = [feed.url for feed in self.feeds]
         options = DiscoveryOptions()
         await discover_feeds(self.engine, urls, fetcher=web, pool=parse, options=options, now=START)

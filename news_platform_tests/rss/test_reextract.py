@@ -12,8 +12,8 @@ from news_platform.rss.reextract import Reextraction, ReextractReport, reextract
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.normalize import text_hash
 from news_platform_tests.rss.ledger_rows import change_article, change_articles, read_full_text
+from news_platform_tests.rss.stages import NOW, SITE, WorkerHarness, add_pending, rows
 from news_platform_tests.rss.test_newsroom_work import set_own
-from news_platform_tests.rss.test_worker import NOW, SITE, WorkerHarness, add_pending, rows
 from news_platform_tests.rss.web import page
 
 URLS = [f"{SITE}/a", f"{SITE}/b"]

@@ -1,6 +1,5 @@
 """Taking articles and feeds down: what collectors refuse, and what the ledger loses."""
 
-import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import sqlalchemy as sa
 from news_platform.datasets.dataset import Role
 from news_platform.datasets.feeds import ARTICLES
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery import DiscoveryOptions, discover_feeds
+from news_platform.rss.discovery import DiscoveryOptions
 from news_platform.rss.export import LEDGER, export_days
 from news_platform.rss.ledger.tables import (
     ARTICLE_STATES,
@@ -33,8 +32,17 @@ from news_platform.takedowns.requests import list_pending
 from news_platform.takedowns.rows import TakedownTarget
 from news_platform.takedowns.verify import VerificationReport, iter_free_space, verify_tables
 from news_platform_tests.fakes import FakeFetcher, response
-from news_platform_tests.rss.polling.test_poller import FEED, poll, register
-from news_platform_tests.rss.test_worker import NOW, SITE, WorkerHarness, add_pending, rows
+from news_platform_tests.rss.stages import (
+    FEED,
+    NOW,
+    SITE,
+    WorkerHarness,
+    add_pending,
+    discover,
+    poll,
+    register,
+    rows,
+)
 from news_platform_tests.rss.web import page, rss
 from news_platform_tests.takedowns.asked import ask, asked, engine_part, target
 
@@ -108,16 +116,7 @@ def test_discovery_registers_no_feed_that_is_taken_down(
     sqlite_ledger: sa.Engine, parse_pool: Pool
 ) -> None:
     options = DiscoveryOptions(takedowns=Takedowns.of([asked("domain", "post.example")]))
-    found = asyncio.run(
-        discover_feeds(
-            sqlite_ledger,
-            [FEED],
-            fetcher=FakeFetcher({}),
-            pool=parse_pool,
-            options=options,
-            now=NOW,
-        )
-    )
+    found = discover(sqlite_ledger, parse_pool, {}, FEED, options=options)
     assert found.outcomes == {"taken_down": 1} and rows(sqlite_ledger, FEEDS) == []
 
 

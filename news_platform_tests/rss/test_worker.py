@@ -1,9 +1,6 @@
 """Working: how the response of a page changes the ledger and the full-text store."""
 
-import asyncio
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -11,81 +8,26 @@ import sqlalchemy as sa
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
-from news_platform.rss.article_files import WorkPlaces
-from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.article_queue import claim_articles
-from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
+from news_platform.rss.ledger.article_queue import claim_articles, close_article
 from news_platform.rss.ledger.status import least_confident_articles
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.robots_gate import RobotsFile
-from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.rss.worker import WorkOptions
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response
 from news_platform.web.robots import Robots
 from news_platform.web.urls import url_hash
-from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.fakes import response
 from news_platform_tests.rss.ledger_rows import read_full_text
+from news_platform_tests.rss.stages import FEED, NOW, SITE, WorkerHarness, add_pending, rows
 from news_platform_tests.rss.web import page
 from news_platform_tests.web.hostile_headers import HOSTILE_HEADERS
-
-NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
-FEED = "https://post.example/rss"
-SITE = "https://post.example"
-OPEN = {f"{SITE}/robots.txt": b""}
-
-
-def add_pending(
-    engine: sa.Engine,
-    *urls: str,
-    feed: str = FEED,
-    published_at: datetime | None = None,
-    title: str = "",
-) -> None:
-    seen = entries_by_url_hash(FeedEntry(url, title, published_at, "", "") for url in urls)
-    with write_transaction(engine) as transaction:
-        add_entries(transaction, feed, seen, max_new=10_000, now=NOW)
-
-
-def rows(engine: sa.Engine, table: sa.Table = RAW) -> list[sa.Row[Any]]:
-    with read_transaction(engine) as connection:
-        return list(connection.execute(sa.select(table).order_by(*table.primary_key)))
 
 
 def surveyed(body: bytes, *, read_at: datetime = NOW) -> RobotsFile:
     """Return a robots.txt as the survey stored it."""
     return RobotsFile(Robots.parse(body), "prod/post.example/robots.txt", read_at)
-
-
-class WorkerHarness:
-    """A worker with its context, and a web of given responses."""
-
-    def __init__(self, engine: sa.Engine, pool: Pool, full_texts: ObjectStore) -> None:
-        self.engine = engine
-        self.pool = pool
-        self.full_texts = full_texts
-        self.now = NOW
-        self.pages: ObjectStore | None = None
-        self.secrets: dict[str, str] = {}
-        self.web = FakeFetcher({})
-        self.surveyed: dict[str, RobotsFile] = {}
-
-    def work(
-        self, answers: Mapping[str, object], *, options: WorkOptions | None = None
-    ) -> WorkReport:
-        self.web = FakeFetcher({**OPEN, **answers})
-        context = WorkerContext(
-            engine=self.engine,
-            fetcher=self.web,
-            pool=self.pool,
-            places=WorkPlaces(self.full_texts, pages=self.pages),
-            user_agent="NewsPlatformBot/0.1",
-            known_robots=self.surveyed.get,
-            clock=lambda: self.now,
-            secrets=self.secrets,
-        )
-        return asyncio.run(work_articles(context, worker_id="w1", options=options or WorkOptions()))
 
 
 @pytest.fixture
@@ -102,8 +44,8 @@ def sqlite_harness(
 
 def test_work_on_pending_stores_the_article_with_its_fields_filled(harness: WorkerHarness) -> None:
     """The seed's functional test: `work` on pending gives `stored`, fields filled."""
-    url = f"{SITE}/bridge"
-    add_pending(harness.engine, url)
+    url = f"{SITE}/politics/bridge"
+    add_pending(harness.engine, url, published_at=NOW)
     link = '<p>See <a href="https://other.example/x?utm_source=a">the other report</a> too.</p>'
     report = harness.work({url: page("the bridge", extra=link)})
     assert report.outcomes == {"stored": 1}
@@ -113,7 +55,7 @@ def test_work_on_pending_stores_the_article_with_its_fields_filled(harness: Work
     assert row.authors == ("Ada Writer",)
     assert row.published_at == datetime(2025, 11, 3, 8, tzinfo=UTC)
     assert (row.language, row.section, row.article_type) == ("en", "Local", "news")
-    assert row.category_guess == "other"
+    assert row.category_guess == "politics"
     assert row.clean_text.startswith("On the bridge, part 1")
     assert (row.clean_text_len, row.retries, row.error_msg) == (len(row.clean_text), 0, "")
     assert row.word_count > 50
@@ -129,19 +71,10 @@ def test_work_on_pending_stores_the_article_with_its_fields_filled(harness: Work
     assert (len(text), text.splitlines()[0]) == (row.full_text_len, "News of the bridge")
     (index,) = rows(harness.engine, ARTICLES_INDEX)
     assert (index.text_hash, index.language, index.is_duplicate) == (row.text_hash, "en", False)
+    assert index.category_guess == "politics"
     assert [r.target_url_hash for r in rows(harness.engine, LINKS)] == [
         url_hash("https://other.example/x")
     ]
-
-
-def test_the_guessed_category_is_stored_in_the_row_and_in_the_index(
-    sqlite_harness: WorkerHarness,
-) -> None:
-    url = f"{SITE}/politics/bridge"
-    add_pending(sqlite_harness.engine, url)
-    sqlite_harness.work({url: page("the bridge")})
-    for table in (RAW, ARTICLES_INDEX):
-        assert [row.category_guess for row in rows(sqlite_harness.engine, table)] == ["politics"]
 
 
 def test_a_second_poll_and_work_of_the_same_news_makes_no_duplicate(harness: WorkerHarness) -> None:
@@ -217,13 +150,6 @@ def test_without_a_publication_date_it_stays_empty_or_comes_from_rss(
     add_pending(sqlite_harness.engine, url, published_at=of_feed)
     sqlite_harness.work({url: page("the bridge", published=None)})
     assert [row.published_at for row in rows(sqlite_harness.engine)] == [kept]
-
-
-def test_the_pages_own_date_wins_over_the_feeds(sqlite_harness: WorkerHarness) -> None:
-    url = f"{SITE}/bridge"
-    add_pending(sqlite_harness.engine, url, published_at=NOW)
-    sqlite_harness.work({url: page("the bridge")})
-    assert rows(sqlite_harness.engine)[0].published_at == datetime(2025, 11, 3, 8, tzinfo=UTC)
 
 
 def test_a_changed_text_is_a_revision_with_a_delta(harness: WorkerHarness) -> None:
@@ -380,18 +306,6 @@ def test_the_charset_of_the_http_header_is_used(sqlite_harness: WorkerHarness) -
     assert row.title == "년 of the bridge"
 
 
-@pytest.mark.parametrize("headers", HOSTILE_HEADERS)
-def test_a_hostile_wait_header_leaves_the_other_articles_alone(
-    sqlite_harness: WorkerHarness, headers: dict[str, str]
-) -> None:
-    hostile, good = f"{SITE}/hostile", f"{SITE}/bridge"
-    add_pending(sqlite_harness.engine, hostile, good)
-    answers = {hostile: response(hostile, status=503, headers=headers), good: page("the bridge")}
-    assert sqlite_harness.work(answers).outcomes == {"retry": 1, "stored": 1}
-    (retried,) = (row for row in rows(sqlite_harness.engine) if row.status == "pending")
-    assert timedelta(0) < retried.next_try_at - NOW <= timedelta(days=1)
-
-
 def test_the_ledger_keeps_a_long_text_uncut(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
     add_pending(sqlite_harness.engine, url)
@@ -408,30 +322,32 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(harness: WorkerHarn
     taken = claim_articles(harness.engine, "slow", limit=1, lease_seconds=600, now=NOW)
     harness.now = NOW + timedelta(seconds=601)
     assert harness.work({url: page("the bridge")}).stored == 1
-    from news_platform.rss.ledger.article_queue import close_article
-
     with write_transaction(harness.engine) as transaction:
         assert not close_article(transaction, taken[0], "error", "late", now=NOW)
     assert [row.status for row in rows(harness.engine)] == ["stored"]
 
 
+def test_a_hostile_wait_header_leaves_the_other_articles_alone(
+    sqlite_harness: WorkerHarness,
+) -> None:
+    good = f"{SITE}/bridge"
+    answers: dict[str, object] = {good: page("the bridge")}
+    for number, headers in enumerate(HOSTILE_HEADERS):
+        url = f"{SITE}/hostile{number}"
+        answers[url] = response(url, status=503, headers=headers)
+    add_pending(sqlite_harness.engine, *answers)
+    outcomes = {"retry": len(HOSTILE_HEADERS), "stored": 1}
+    assert sqlite_harness.work(answers).outcomes == outcomes
+    for row in rows(sqlite_harness.engine):
+        if row.status == "pending":
+            assert timedelta(0) < row.next_try_at - NOW <= timedelta(days=1)
+
+
 def test_a_worker_stops_after_the_given_number_of_articles(sqlite_harness: WorkerHarness) -> None:
     urls = [f"{SITE}/{n}" for n in range(5)]
     add_pending(sqlite_harness.engine, *urls)
-    context = WorkerContext(
-        engine=sqlite_harness.engine,
-        fetcher=FakeFetcher({**OPEN, **{url: page(url) for url in urls}}),
-        pool=sqlite_harness.pool,
-        places=WorkPlaces(sqlite_harness.full_texts),
-        user_agent="x",
-        known_robots=lambda _: None,
-        clock=lambda: NOW,
-    )
-    report = asyncio.run(
-        work_articles(
-            context, worker_id="w", options=WorkOptions(pending_batch_size=2, max_articles=3)
-        )
-    )
+    options = WorkOptions(pending_batch_size=2, max_articles=3)
+    report = sqlite_harness.work({url: page(url) for url in urls}, options=options)
     assert (report.claimed, report.stored) == (3, 3)
 
 

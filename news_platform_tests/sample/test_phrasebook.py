@@ -11,7 +11,6 @@ SLOTS = {
     *("person", "other", "woman", "place", "town", "org", "team", "rival", "day"),
     *("n", "few", "pct", "money", "big"),
 }
-TOPICS = {"politics", "economy", "sports", "science", "technology", "culture", "local"}
 
 
 def templates(book: Phrasebook) -> list[str]:
@@ -25,25 +24,11 @@ def test_every_language_has_the_same_labels_as_english(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_language_covers_politics_sports_and_more(language: str) -> None:
-    topics = {plot.topic for plot in phrasebook(language).plots}
-    assert {"politics", "sports", "economy", "local"} <= topics <= TOPICS
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
 def test_templates_use_known_slots_and_closed_brackets(language: str) -> None:
     for template in templates(phrasebook(language)):
         fields = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
         assert fields <= SLOTS, template
         assert re.sub(r"\[[^\[\]]*\|[^\[\]]*\]", "", template).count("[") == 0, template
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_plot_has_enough_to_tell(language: str) -> None:
-    for plot in phrasebook(language).plots:
-        assert len(plot.headlines) >= 2
-        assert len(plot.leads) == 2
-        assert len(plot.beats) >= 11
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -14,7 +14,6 @@ from news_platform.search.pipeline import (
     build_day,
     index_facets,
     index_problems,
-    month_of,
     wanted_months,
 )
 from news_platform.search.publish import (
@@ -24,8 +23,7 @@ from news_platform.search.publish import (
     place_of,
     stored_builds,
 )
-from news_platform.search.query import DayRange
-from news_platform.search.reading import day_ranges, read_current
+from news_platform.search.reading import read_current
 from news_platform.storage.commit.markers import delete_marker, read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import stale_units
@@ -46,16 +44,16 @@ from news_platform_tests.search.indexes import (
 SHORT_KILLS, LONG_KILLS = 2, 60
 
 
-def test_a_month_that_is_over_becomes_one_index(any_store: ObjectStore, tmp_path: Path) -> None:
-    fill(any_store, tmp_path)
-    before = counts(any_store, tmp_path)
-    assert join(any_store) == [MONTH]
-    assert join(any_store) == []
-    assert counts(any_store, tmp_path) == before == dict.fromkeys(DAYS, 6)
-    assert open_indexes(any_store, tmp_path) == 2
-    assert stale_units(any_store, SEARCH_INDEX) == {}
-    assert [list(index_problems(any_store, day)) for day in DAYS] == [[]] * len(DAYS)
-    assert sum(index_facets(any_store, DAYS[1], "domain").values()) == 6
+def test_a_month_that_is_over_becomes_one_index(local_store: ObjectStore, tmp_path: Path) -> None:
+    fill(local_store, tmp_path)
+    before = counts(local_store, tmp_path)
+    assert join(local_store) == [MONTH]
+    assert join(local_store) == []
+    assert counts(local_store, tmp_path) == before == dict.fromkeys(DAYS, 6)
+    assert open_indexes(local_store, tmp_path) == 2
+    assert stale_units(local_store, SEARCH_INDEX) == {}
+    assert [list(index_problems(local_store, day)) for day in DAYS] == [[]] * len(DAYS)
+    assert sum(index_facets(local_store, DAYS[1], "domain").values()) == 6
 
 
 def test_no_month_is_joined_before_its_time(local_store: ObjectStore, tmp_path: Path) -> None:
@@ -118,15 +116,6 @@ def test_an_index_deleted_under_an_open_reader_is_looked_up_again(
     for day in DAYS[:-1]:
         s3_store.delete([info.path for info in s3_store.list(index_folder(day))])
     assert [len(reader) for reader in readers] == [6, 6, 6, 6]
-
-
-def test_days_that_follow_each_other_are_one_range() -> None:
-    assert list(day_ranges(DAYS[:4])) == [
-        DayRange("2025-10-01", "2025-10-03"),
-        DayRange("2025-10-20", "2025-10-20"),
-    ]
-    assert list(day_ranges(())) == []
-    assert month_of("2025-10-20") == MONTH
 
 
 def run_kills(store: ObjectStore, folder: Path, *, kills: int, seed: int) -> None:

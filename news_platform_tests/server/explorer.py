@@ -14,7 +14,7 @@ import uvicorn
 
 from news_platform.resources import open_resources
 from news_platform.server.app import create_app
-from news_platform.server.options import ServerOptions, server_options
+from news_platform.server.guards import ServerOptions, server_options
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform.web.allowed_hosts import AsgiApp

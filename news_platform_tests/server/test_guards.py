@@ -11,8 +11,10 @@ from news_platform.server.guards import (
     ClientRates,
     client_address,
     has_token,
+    parse_address,
+    parse_proxies,
+    server_options,
 )
-from news_platform.server.options import parse_address, parse_proxies, server_options
 from news_platform.settings import load_settings
 from news_platform.web.allowed_hosts import is_loopback
 from news_platform_tests.server.explorer import Explorer, exploring

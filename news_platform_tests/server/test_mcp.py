@@ -14,9 +14,8 @@ from mcp import Client, StdioServerParameters
 from news_platform.errors import InputError
 from news_platform.resources import open_resources
 from news_platform.server.app_state import AppState
-from news_platform.server.guards import guarded
+from news_platform.server.guards import ServerOptions, guarded
 from news_platform.server.mcp import MAX_CHARACTERS, NOTICE, answer_text, create_mcp
-from news_platform.server.options import ServerOptions
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.queries import QueryLimits

@@ -13,7 +13,7 @@ from news_platform.errors import StorageError
 from news_platform.resources import open_resources
 from news_platform.server.api import refused_json
 from news_platform.server.app_state import AppState
-from news_platform.server.options import ServerOptions
+from news_platform.server.guards import ServerOptions
 from news_platform.server.response_cache import Answer, ResponseCache, is_match
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess

@@ -29,7 +29,6 @@ import os
 import dagster as dg
 from news_platform.defs import ccnews, domain_store
 from news_platform.defs.sensors import reconciling_sensor
-from news_platform.defs.graph import dagster_resources
 from news_platform.resources import Resources
 from news_platform.settings import load_settings
 
@@ -37,11 +36,11 @@ defs = dg.Definitions(
     assets=[ccnews.warc_paths, ccnews.raw_news, domain_store.domain_buckets,
             domain_store.domain_store],
     sensors=[
-        ccnews.listing_sensor(interval_seconds=1),
+        reconciling_sensor(ccnews.NEWS_RULE, interval_seconds=1),
         reconciling_sensor(domain_store.BUCKETS_RULE, interval_seconds=1),
         reconciling_sensor(domain_store.STORE_RULE, interval_seconds=1),
     ],
-    resources=dagster_resources(Resources(load_settings(os.environ))),
+    resources={"platform": Resources(load_settings(os.environ))},
     executor=dg.in_process_executor,
 )
 """

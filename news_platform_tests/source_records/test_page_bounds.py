@@ -17,7 +17,7 @@ def texts(html: str | bytes) -> list[str]:
         (" \n ", "empty"),
         ("<div>" * 20_000 + "deep" + "</div>" * 20_000, "deeper"),
         ("x" * 17_000_000, "bytes"),
-        ("<i>" * 3_000 + "</b>" * 1_000_000, "deeper"),
+        ("<i>" * 3_000 + "</b>" * 1_000, "deeper"),
         ("<i>x</i>" * 500_001, "tags and texts"),
         ("<" * 500_001, "tags and texts"),
     ],

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from news_platform.source_records.snapshot import Snapshot, parse_snapshot
+from news_platform.source_records.segment import Snapshot, parse_snapshot
 
 NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
 

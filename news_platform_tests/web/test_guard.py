@@ -62,15 +62,6 @@ def test_an_ip_literal_that_passes_no_resolver_is_stopped_at_the_socket(url: str
     assert isinstance(caught.value.os_error, BlockedAddress)
 
 
-@pytest.mark.parametrize("url", ["http://a.test", "https://a.test:443/x", "http://a.test:443/"])
-def test_a_web_url_is_taken(url: str) -> None:
-    assert checked_url(url).raw_host == "a.test"
-
-
-def test_an_international_host_is_taken_as_punycode() -> None:
-    assert checked_url("https://münchen.test/straße").raw_host == "xn--mnchen-3ya.test"
-
-
 @pytest.mark.parametrize(
     ("url", "reason"),
     [

@@ -129,7 +129,7 @@ def test_max_age_gives_a_bounded_wait_or_none(value: str, seconds: int | None) -
     assert parse_max_age(value) == seconds
 
 
-@pytest.mark.parametrize("headers", HOSTILE_HEADERS)
+@pytest.mark.parametrize("headers", HOSTILE_HEADERS, ids=lambda it: str(it)[:40])
 def test_no_header_asks_for_more_than_the_longest_wait(headers: dict[str, str]) -> None:
     assert requested_wait_seconds(headers, now=NOW) in (0, MAX_WAIT_SECONDS)
 
@@ -156,8 +156,3 @@ def test_a_validator_that_can_be_sent_back_is_kept(value: str) -> None:
 def test_a_validator_that_cannot_be_sent_back_is_neither_kept_nor_sent(value: str) -> None:
     assert validator({"etag": value}, "etag") == ""
     assert conditional_headers(etag=value, last_modified=value) == {}
-
-
-def test_without_validators_the_request_has_no_condition() -> None:
-    assert validator({}, "etag") == ""
-    assert conditional_headers(etag="", last_modified="") == {}

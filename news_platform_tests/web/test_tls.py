@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_metadata.fetchers import HostRobots, fetch_robots
+from news_platform.domain_metadata.fetchers import DomainFetcher, HostRobots
 from news_platform.errors import FetchError
 from news_platform.web.fetch import FetchOptions, Response, WebFetcher
 from news_platform_tests.web.certificates import Authority, new_authority
@@ -78,9 +78,7 @@ async def ask_robots(tls: ssl.SSLContext, trust: ssl.SSLContext | None) -> HostR
         async with WebFetcher(
             QUICK, lookup=public_address, make_socket=sockets, trust=trust
         ) as fetcher:
-            return await fetch_robots(
-                HOST, fetcher=fetcher, clock=lambda: datetime.now(UTC), user_agent="TestBot"
-            )
+            return await DomainFetcher(fetcher, lambda: datetime.now(UTC)).fetch_robots(HOST)
 
 
 def reason(asking: Coroutine[None, None, Response]) -> str:

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from news_platform.web.urls import (
-    TRACKER_NAMES,
-    TRACKER_PREFIXES,
     canonical_url,
     is_tracker,
     registrable_domain,
@@ -182,8 +180,3 @@ def test_a_known_service_parameter_is_a_tracker(name: str) -> None:
 @pytest.mark.parametrize("name", ["source", "ref", "id", "from", "utm", "at", "ns", "p", ""])
 def test_a_parameter_that_may_choose_the_page_is_not(name: str) -> None:
     assert not is_tracker(name)
-
-
-def test_the_list_is_written_as_it_is_compared() -> None:
-    assert all(name == name.lower() for name in (*TRACKER_NAMES, *TRACKER_PREFIXES))
-    assert not any(name.startswith(TRACKER_PREFIXES) for name in TRACKER_NAMES)

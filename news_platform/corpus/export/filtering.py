@@ -5,7 +5,7 @@ articles takes some 700 MB.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
@@ -155,7 +155,6 @@ NARROW = (
 )
 # Fifteen hex digits fit into a signed 64-bit number.
 _HEX_DIGITS = 15
-DUPLICATE_REASONS = ("duplicate_address", "duplicate_text", "near_duplicate")
 
 
 def short_hash(column: str) -> pl.Expr:
@@ -192,7 +191,7 @@ class ArticleChoice:
     def add(self, rows: pl.DataFrame) -> None:
         """Judge the articles of a frame that has the columns `NARROW`."""
         left = rows.with_columns(_reason(self.selection).alias("reason"))
-        self._count(left.filter(pl.col("reason").is_not_null())["reason"])
+        self.dropped.update(left.filter(pl.col("reason").is_not_null())["reason"])
         left = left.filter(pl.col("reason").is_null())
         judged = left.with_columns(pl.Series("usage", self._usages(left), dtype=pl.Int64))
         self._candidates.append(
@@ -217,9 +216,6 @@ class ArticleChoice:
             rows, stated, dict(sorted(self.dropped.items())), self._verdicts(rows, stated)
         )
 
-    def _count(self, reasons: Iterable[str]) -> None:
-        self.dropped.update(reasons)
-
     def _usages(self, rows: pl.DataFrame) -> list[int]:
         """Return the number of the verdicts about each article, or -1 where it is dropped."""
         found = []
@@ -228,7 +224,9 @@ class ArticleChoice:
                 self.dropped["taken_down"] += 1
                 found.append(-1)
                 continue
-            stated = tuple(self.stated_usage(url, rule, fetched_at) for rule in self._rules)
+            stated = tuple(
+                self.stated_usage(url, rule, fetched_at) for rule in self.selection.rules
+            )
             reason = self.selection.refusal([one.verdict for one in stated])
             if reason is not None:
                 self.dropped[reason] += 1
@@ -237,25 +235,19 @@ class ArticleChoice:
             found.append(self._stated.setdefault(stated, len(self._stated)))
         return found
 
-    @property
-    def _rules(self) -> Sequence[UsageRule]:
-        return self.selection.rules
-
     def _once_each(self, rows: pl.DataFrame) -> pl.DataFrame:
         # The same order whatever the order of the files, so that the same article is kept.
         tie = ["fetched_at", "day", "source", "address"]
         first = ["word_count", *tie] if self.selection.keep == "longest" else tie
         down = [name == "word_count" for name in first]
         rows = rows.sort(first, descending=down)
-        for name, reason in (("address", DUPLICATE_REASONS[0]), ("text", DUPLICATE_REASONS[1])):
-            rows = self._unique(rows, [name], reason)
+        rows = self._unique(rows, "address", "duplicate_address")
+        rows = self._unique(rows, "text", "duplicate_text")
         if self.clusters is not None and self.clusters.height:
-            rows = self._unique(
-                _with_clusters(rows, self.clusters), ["cluster"], DUPLICATE_REASONS[2]
-            )
+            rows = self._unique(_with_clusters(rows, self.clusters), "cluster", "near_duplicate")
         return rows.select("day", "source", "address", "usage")
 
-    def _unique(self, rows: pl.DataFrame, by: list[str], reason: str) -> pl.DataFrame:
+    def _unique(self, rows: pl.DataFrame, by: str, reason: str) -> pl.DataFrame:
         kept = rows.unique(by, keep="first", maintain_order=True)
         if kept.height < rows.height:
             self.dropped[reason] += rows.height - kept.height
@@ -264,10 +256,10 @@ class ArticleChoice:
     def _verdicts(
         self, rows: pl.DataFrame, stated: Sequence[tuple[Stated, ...]]
     ) -> Mapping[str, Mapping[str, int]]:
-        counts: dict[str, Counter[str]] = {str(rule): Counter() for rule in self._rules}
+        counts: dict[str, Counter[str]] = {str(rule): Counter() for rule in self.selection.rules}
         usages = rows["usage"].value_counts().iter_rows() if rows.height else ()
         for number, count in usages:
-            for rule, one in zip(self._rules, stated[number], strict=True):
+            for rule, one in zip(self.selection.rules, stated[number], strict=True):
                 counts[str(rule)][one.verdict] += count
         return {rule: dict(sorted(found.items())) for rule, found in counts.items()}
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from news_platform.corpus.export.card import ExportManifest, is_ours
 from news_platform.corpus.export.filtering import ExportSelection
 from news_platform.corpus.export.pipeline import (
-    CARD,
     MANIFEST,
     EmptySelection,
     ExportOptions,
@@ -155,19 +154,6 @@ def remove_month(store: ObjectStore, month: str) -> None:
     store.delete([info.path for info in store.list(base)])
 
 
-__all__ = [
-    "CARD",
-    "MANIFEST",
-    "current_version",
-    "delete_older_versions",
-    "publish_version",
-    "remove_month",
-    "replacing_folder",
-    "require_replaceable",
-    "version_files",
-]
-
-
 @dataclass(frozen=True, slots=True)
 class MonthReport:
     """The manifest of a month's export, None if no article of the month may be exported."""
@@ -183,11 +169,10 @@ def build_month(
     *,
     selection: ExportSelection,
     options: ExportOptions,
-    takedowns: Takedowns | None = None,
 ) -> MonthReport:
     """Export a month and make it the current version; `selection` is completed with its days.
 
-    Articles that are taken down are left out; `takedowns` are by default those of the root.
+    Articles that are taken down are left out.
     """
     inputs = wanted_inputs(store, TRAINING_EXPORT, selection).get(month)
     if inputs is None or inputs == REMOVED:
@@ -205,11 +190,8 @@ def build_month(
         obeying = replace(options, covers=found.covers)
         return _exported(store, month, replace(selection, days=sorted(days)), obeying)
 
-    if takedowns is not None:
-        report = export(takedowns)
-    else:
-        delete_older = partial(delete_older_versions, store, month)
-        report = build_obeying(store, export, after_repeat=delete_older)
+    delete_older = partial(delete_older_versions, store, month)
+    report = build_obeying(store, export, after_repeat=delete_older)
     body = report.manifest.as_json() if report.manifest else {"articles": 0}
     write_marker(
         store,

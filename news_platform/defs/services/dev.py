@@ -24,7 +24,6 @@ from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
 from dagster_shared.ipc import get_ipc_shutdown_pipe, send_ipc_shutdown_message
 
-from news_platform.defs.run_logs import dagster_log_format
 from news_platform.settings import load_settings
 
 _STOP_SECONDS = 60.0
@@ -60,6 +59,11 @@ def run_services(host: str, port: int, workspace: str, server_port: int | None) 
             ended = _first_to_end(processes)
     if ended:
         raise click.ClickException(ended)
+
+
+def dagster_log_format(form: str) -> str:
+    """Return the name that Dagster has for a format of ours, for its own services."""
+    return "json" if form == "json" else "colored"
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from dagster_webserver import cli as dagster_cli
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 
-from news_platform.defs.run_logs import dagster_log_format
+from news_platform.defs.services.dev import dagster_log_format
 from news_platform.errors import NewsPlatformError
 from news_platform.settings import load_settings
 from news_platform.web.allowed_hosts import AllowedHosts, allowed_names

@@ -6,6 +6,7 @@ from itertools import chain
 
 from resiliparse.parse.html import HTMLTree
 
+from news_platform.datasets.domain_metadata import UseStatement
 from news_platform.domain_metadata.signals.robots_signals import (
     parse_content_signal,
     parse_content_usage,
@@ -14,7 +15,6 @@ from news_platform.domain_metadata.signals.statements import (
     EVERYWHERE,
     HOME_PAGE,
     System,
-    UseStatement,
     raw_text,
 )
 from news_platform.html.links import join_link

@@ -3,11 +3,12 @@
 import codecs
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+from news_platform.datasets.domain_metadata import UseStatement
 from news_platform.domain_metadata.signals.statements import (
     EVERYWHERE,
-    UseStatement,
     raw_text,
 )
 from news_platform.web.robots import Robots, UseLine
@@ -168,20 +169,7 @@ def _line(
         found = _usage_rule(line.value, source=source, agents=agents)
     else:
         found = [_license(line.value, source=source, agents=agents)]
-    return [_flagged(one, extra) for one in found] if extra else found
-
-
-def _flagged(one: UseStatement, extra: tuple[str, ...]) -> UseStatement:
-    return UseStatement(
-        one.system,
-        one.source,
-        one.raw,
-        one.label,
-        one.value,
-        one.agents,
-        one.path,
-        (*one.flags, *extra),
-    )
+    return [replace(one, flags=(*one.flags, *extra)) for one in found] if extra else found
 
 
 def _usage_rule(text: str, *, source: str, agents: tuple[str, ...]) -> list[UseStatement]:

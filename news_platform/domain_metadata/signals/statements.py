@@ -1,4 +1,4 @@
-"""One statement about use, and what each system's labels mean for our four purposes.
+"""What the labels of each system mean for our four purposes.
 
 The meaning of a label is a table, not code: `docs/usage_signals.md` prints it with its sources.
 A restriction is read leniently, a grant strictly: a label that does not clearly allow a use has no
@@ -6,9 +6,10 @@ entry for it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
+
+from news_platform.datasets.domain_metadata import UseStatement
 
 Purpose = Literal["index", "search", "ai_input", "ai_train"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
@@ -34,28 +35,10 @@ MAX_RAW_CHARS = 500
 """A longer raw text is cut: the file itself is stored, or its digest is."""
 
 
-@dataclass(frozen=True, slots=True)
-class UseStatement:
-    """One label and its value as a site states them.
-
-    `agents` are the crawlers that it binds, in lower case; `*` means every crawler without a group
-    of its own, and an empty tuple means all crawlers. `path` is a pattern of RFC 9309. `value` is
-    the parsed value, or None if the text has no meaning in its system. `flags` name what is unusual
-    about it.
-    """
-
-    system: System
-    source: str
-    raw: str
-    label: str
-    value: str | None
-    agents: tuple[str, ...] = ()
-    path: str = EVERYWHERE
-    flags: tuple[str, ...] = ()
-
-    def effect(self, purpose: Purpose) -> Effect | None:
-        """Return what the statement means for a purpose, or None if it says nothing about it."""
-        return EFFECTS.get((self.system, self.label, self.value or ""), _NOTHING).get(purpose)
+def effect_of(statement: UseStatement, purpose: Purpose) -> Effect | None:
+    """Return what a statement means for a purpose, or None if it says nothing about it."""
+    key = (statement.system, statement.label, statement.value or "")
+    return EFFECTS.get(key, _NOTHING).get(purpose)
 
 
 def raw_text(text: str) -> str:

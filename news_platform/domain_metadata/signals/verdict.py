@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from news_platform.datasets.domain_metadata import UseStatement
 from news_platform.domain_metadata.signals.statements import (
     EVERYWHERE,
     HOME_PAGE,
     PURPOSES,
     Effect,
     Purpose,
-    UseStatement,
+    effect_of,
 )
 from news_platform.web.robots import AI_BOTS, Robots, RobotsRule
 
@@ -192,7 +193,7 @@ def _most_specific(
 
     Headers and files are separate statements, of which any refusal counts.
     """
-    speaking = [one for one in statements if one.effect(purpose) is not None]
+    speaking = [one for one in statements if effect_of(one, purpose) is not None]
     found: list[Finding] = []
     for where in dict.fromkeys(_place(one) for one in speaking):
         matching = [one for one in speaking if _place(one) == where and matches(one.path, path)]
@@ -200,7 +201,7 @@ def _most_specific(
         found += [
             Finding(effect, one)
             for one in matching
-            if len(one.path) == longest and (effect := one.effect(purpose)) is not None
+            if len(one.path) == longest and (effect := effect_of(one, purpose)) is not None
         ]
     refused = [one for one in found if one.effect == "refuse"]
     yield from refused or found
@@ -211,7 +212,12 @@ def _most_specific(
 def _elsewhere(statements: Sequence[UseStatement], *, purpose: Purpose) -> Iterator[Finding]:
     """Yield refusals of parts of the site, when the question is about the whole of it."""
     for one in statements:
-        if one.effect(purpose) == "refuse" and one.path not in (EVERYWHERE, HOME_PAGE, "/*", "*"):
+        if effect_of(one, purpose) == "refuse" and one.path not in (
+            EVERYWHERE,
+            HOME_PAGE,
+            "/*",
+            "*",
+        ):
             yield Finding("partial", one)
 
 
@@ -229,7 +235,7 @@ def _tdmrep(
         )
         # A later place supersedes an earlier one; silence changes nothing.
         chosen = first or chosen
-    effect = chosen.effect(purpose) if chosen else None
+    effect = effect_of(chosen, purpose) if chosen else None
     if chosen and effect:
         yield Finding(effect, chosen)
     elif path == EVERYWHERE:
@@ -242,7 +248,7 @@ def _ai_txt(
     """Yield the longest matching rule; an Allow lifts a shorter Disallow and grants nothing."""
     matching = [one for one in statements if one.value and matches(one.path, path)]
     best = max(matching, key=lambda one: (len(one.path), one.label == "disallow"), default=None)
-    effect = best.effect(purpose) if best else None
+    effect = effect_of(best, purpose) if best else None
     if best and effect:
         yield Finding(effect, best)
     elif path == EVERYWHERE:

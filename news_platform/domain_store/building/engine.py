@@ -1,8 +1,9 @@
 """The engine of the domain store: records are removed by writing their segments again.
 
-gzip members are copied, and only those that hold such a record are encoded again. Then all files
-that the new generation does not name are deleted without waiting for the grace period; a reader of
-an older generation gets an error that names the missing file and starts over at the newest one.
+Of a domain's records in a batch, all are encoded again if one is meant; all others are copied. Then
+all files that the new generation does not name are deleted without waiting for the grace period; a
+reader of an older generation gets an error that names the missing file and starts over at the
+newest one.
 """
 
 import io

@@ -50,12 +50,9 @@ SAMPLED_DOMAINS = 20
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was read, and one sentence per problem that names the file."""
+    """The records that were read, and one sentence per problem that names the file."""
 
-    bucket: int
-    domains: int
     records: int
-    bytes: int
     problems: tuple[str, ...]
 
 
@@ -64,13 +61,12 @@ def verify_bucket(store: ObjectStore, bucket: int) -> VerifyReport:
     try:
         manifest = read_current(store, bucket).manifest
         if manifest is None:
-            return VerifyReport(bucket, 0, 0, 0, ())
+            return VerifyReport(0, ())
         check_bucket_count(manifest, read_bucket_count(store))
     except StorageError as error:
-        return VerifyReport(bucket, 0, 0, 0, (str(error),))
+        return VerifyReport(0, (str(error),))
     problems = [*_iter_segment_problems(store, manifest), *_iter_index_problems(store, manifest)]
-    index = manifest.index
-    return VerifyReport(bucket, index.domains, index.records, index.bytes, tuple(problems))
+    return VerifyReport(manifest.index.records, tuple(problems))
 
 
 def _iter_segment_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str]:

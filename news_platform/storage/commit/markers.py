@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import quote, unquote
 
 from news_platform.errors import StorageError
@@ -21,29 +20,6 @@ _FINGERPRINT_HEX = 16
 # Ten years of the crawl have 65,700 collected markers (18 WARCs per day), and every tick needs all
 # of them: a smaller cache would drop each one before it is needed again.
 _REMEMBERED_DIGESTS = 1 << 18
-
-
-class StoredObject(Protocol):
-    """The facts of an object in a listing: an `ObjectInfo` or a `Marker`."""
-
-    @property
-    def path(self) -> str:
-        """Return the path relative to the root."""
-        ...
-
-    @property
-    def etag(self) -> str:
-        """Return the ETag."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the size."""
-        ...
-
-
-PartOf = Callable[[StoredObject], str]
-Digest = Callable[[bytes], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +36,11 @@ class Marker:
     etag: str
     size_bytes: int
     scope: str = ""
+
+
+StoredObject = ObjectInfo | Marker
+PartOf = Callable[[StoredObject], str]
+Digest = Callable[[bytes], str]
 
 
 def fingerprint(parts: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ strictly.
 import pytest
 from resiliparse.parse.html import HTMLTree
 
+from news_platform.datasets.domain_metadata import UseStatement
 from news_platform.domain_metadata.signals.page_signals import (
     parse_header_signals,
     parse_html_signals,
@@ -20,15 +21,15 @@ from news_platform.domain_metadata.signals.robots_signals import (
     parse_dictionary,
     parse_robots_signals,
 )
-from news_platform.domain_metadata.signals.rsl import parse_rsl
-from news_platform.domain_metadata.signals.statements import PURPOSES, Purpose, UseStatement
+from news_platform.domain_metadata.signals.statements import PURPOSES, Purpose
 from news_platform.domain_metadata.signals.verdict import decide
 from news_platform.domain_metadata.signals.well_known import (
+    is_llms_txt,
     parse_ai_txt,
+    parse_rsl,
     parse_tdmrep,
     parse_trust_txt,
-    summarize_llms_txt,
-    summarize_security_txt,
+    security_contacts,
 )
 from news_platform.web.robots import Robots
 
@@ -562,15 +563,13 @@ def test_a_dictionary_follows_rfc_9651(text: str, expected: dict[str, str | None
     ],
 )
 def test_an_llms_txt_is_markdown_with_a_heading(body: bytes, valid: bool) -> None:
-    summary = summarize_llms_txt(body)
-    assert (summary.is_valid, summary.size_bytes) == (valid, len(body))
+    assert is_llms_txt(body) is valid
 
 
 def test_a_security_txt_gives_its_contacts() -> None:
     body = b"contact: mailto:sec@a.example\r\nContact:https://a.example/report\nExpires: 2027"
-    summary = summarize_security_txt(body)
-    assert summary.values == ("mailto:sec@a.example", "https://a.example/report")
-    assert not summarize_security_txt(b"<html>").is_valid
+    assert security_contacts(body) == ["mailto:sec@a.example", "https://a.example/report"]
+    assert security_contacts(b"<html>") == []
 
 
 def test_a_managed_block_is_recognised_in_any_case() -> None:

@@ -1,7 +1,9 @@
 """Verifying a bucket, deleting its unneeded files, and the checks after a build."""
 
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -20,20 +22,28 @@ from news_platform.domain_store.layout import (
 )
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import Manifest, gc_bucket, read_current
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
 
 BUCKETS = range(SMALL.buckets)
 
 
-@pytest.fixture
-def built(root: ObjectStore) -> ObjectStore:
-    """Return a root with three days, one of them built twice."""
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a root with three days, one of them built twice."""
+    folder = tmp_path_factory.mktemp("verify") / "root"
+    root = open_store(str(folder))
     stage(root, {f"2025-11-{day:02d}": [f"org.d{n}" for n in range(20)] for day in (1, 2)})
     build(root)
     stage(root, {"2025-11-01": ["org.d1"], "2025-11-03": ["org.d2"]})
     build(root)
-    return root
+    return folder
+
+
+@pytest.fixture
+def built(built_once: Path, tmp_path: Path) -> ObjectStore:
+    """Return a copy of that root, which a test may damage."""
+    return open_store(str(shutil.copytree(built_once, tmp_path / "root")))
 
 
 def _manifest(store: ObjectStore) -> Manifest:
@@ -116,18 +126,6 @@ def test_a_damaged_index_is_named(
 
 def test_another_domains_records_under_an_entry_are_noticed(built: ObjectStore) -> None:
     manifest = _manifest(built)
-    file = manifest.segments[0].files[0]
-    domain = DomainStore(built).catalog(manifest.bucket)["domain"][0]
-    body = built.read(file.path)
-    entry = DomainStore(built).entry(domain)
-    assert entry is not None
-    other = next(
-        DomainStore(built).entry(name)
-        for name in DomainStore(built).catalog(manifest.bucket)["domain"]
-        if name != domain
-    )
-    assert other is not None
-    assert len(body) > 0
     swapped = DomainStore(built).catalog(manifest.bucket)["domain"].to_list()
     index = built.read(manifest.index.path)
     a, b = (f'"domain":"{name}"'.encode() for name in swapped[:2])
@@ -147,12 +145,12 @@ def test_gc_keeps_what_is_needed_and_deletes_what_expired(built: ObjectStore) ->
     later = max(info.modified_at for info in built.list("domain_store")) + 2 * SMALL.grace
     before = {domain: DomainStore(built).count(domain) for domain in DomainStore(built).domains()}
     swept = [gc_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]
-    assert sum(report.files for report in swept) > 0
+    assert sum(swept) > 0
     assert _problems(built) == []
     reader = DomainStore(built)
     assert {domain: reader.count(domain) for domain in reader.domains()} == before
     again = [gc_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]
-    assert sum(report.files for report in again) == 0
+    assert sum(again) == 0
 
 
 def test_a_batch_that_is_staged_and_not_built_fails_the_count(built: ObjectStore) -> None:

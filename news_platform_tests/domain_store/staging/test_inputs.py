@@ -18,12 +18,12 @@ from news_platform.errors import InputError
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.units import built_inputs, wanted_inputs
-from news_platform_tests.domain_store.pages import SMALL, collect, news_rows, stage, uncollect
+from news_platform_tests.domain_store.pages import SMALL, collect, news_rows, stage
 
 
-def test_columns_of_the_path_are_added_as_strings(any_store: ObjectStore) -> None:
-    collect(any_store, {"2025-11-01": ["org.a", "org.b", "org.c", "org.d"]})
-    rows = day_input(any_store, "2025-11-01")
+def test_columns_of_the_path_are_added_as_strings(root: ObjectStore) -> None:
+    collect(root, {"2025-11-01": ["org.a", "org.b", "org.c", "org.d"]})
+    rows = day_input(root, "2025-11-01")
     assert rows is not None
     found = pl.concat(iter_rows(rows.store, rows.paths)).sort("uri")
     assert found.equals(news_rows(["org.a", "org.b", "org.c", "org.d"]).sort("uri"))
@@ -116,27 +116,12 @@ def test_a_staged_day_without_input_is_wanted_as_removed(root: ObjectStore) -> N
     assert list(built_inputs(root, DOMAIN_BUCKETS)) == ["2025-11-01"]
 
 
-def test_strangers_among_the_markers_are_no_days(root: ObjectStore) -> None:
-    collect(root, {"2025-11-01": ["org.a"]})
-    before, rows = wanted_inputs(root, DOMAIN_BUCKETS), day_input(root, "2025-11-01")
-    for stray in (".DS_Store", "2025/notes.txt", "2025/13/45/x.json", "2025/11/01/.DS_Store"):
-        root.put(f"news/collected/{stray}", b"x")
-    assert wanted_inputs(root, DOMAIN_BUCKETS) == before
-    assert day_input(root, "2025-11-01") == rows
-
-
 def test_a_crawl_may_not_be_named_like_a_day() -> None:
     assert validated_crawl_name("CC-MAIN-2013-20") == "CC-MAIN-2013-20"
     with pytest.raises(InputError, match="is a day of CC-NEWS"):
         validated_crawl_name("2025-11-01")
     with pytest.raises(InputError, match="invalid batch name"):
         validated_crawl_name("a/b")
-
-
-def test_an_uncollected_day_has_no_rows(root: ObjectStore) -> None:
-    collect(root, {"2025-11-01": ["org.a"]})
-    uncollect(root, "2025-11-01")
-    assert day_input(root, "2025-11-01") is None
 
 
 @pytest.mark.parametrize(

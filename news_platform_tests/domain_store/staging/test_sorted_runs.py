@@ -59,13 +59,6 @@ def test_groups_come_by_bucket_and_domain_and_keep_the_order_of_rows() -> None:
     assert found == rows["uri"].to_list()
 
 
-def test_every_group_has_one_fact_a_line() -> None:
-    runs = SortedRuns(1 << 20)
-    runs.add(encode_lines(news_rows(["com.b", "com.a", "com.b"]), BUCKETS))
-    for group in runs.domain_runs():
-        assert {len(column) for column in group.facts} == {len(group.lines)}
-
-
 def test_a_run_is_spilled_when_its_share_of_the_budget_is_full() -> None:
     frame = encode_lines(news_rows(["com.a"], trees=["x" * 100_000]), BUCKETS)
     runs = SortedRuns(int(250_000 / RUN_SHARE))
@@ -73,10 +66,6 @@ def test_a_run_is_spilled_when_its_share_of_the_budget_is_full() -> None:
         runs.add(frame)
         assert runs.spilled == expected
     runs.close()
-
-
-def test_nothing_in_gives_nothing_out() -> None:
-    assert list(SortedRuns(1 << 20).domain_runs()) == []
 
 
 def test_spilled_runs_leave_no_files_behind(tmp_path: Path) -> None:

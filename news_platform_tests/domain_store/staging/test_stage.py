@@ -17,7 +17,6 @@ from news_platform.domain_store.staging.stage import (
     stage_batch,
     stage_input,
     staged_fingerprint,
-    staged_name,
     unstage_batch,
     wanted_ranges,
 )
@@ -80,13 +79,6 @@ def test_the_report_and_the_marker_count_alike(root: ObjectStore) -> None:
     )
 
 
-def test_staging_again_gives_the_same_bytes_in_the_same_place(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": HOSTS})
-    before = {info.path: root.read(info.path) for info in root.list("domain_buckets")}
-    stage(root, {"2025-11-01": HOSTS})
-    assert {info.path: root.read(info.path) for info in root.list("domain_buckets")} == before
-
-
 @pytest.mark.parametrize("memory_bytes", [10_000, 1 << 30])
 def test_memory_decides_how_and_not_what_is_written(root: ObjectStore, memory_bytes: int) -> None:
     options = replace(SMALL, memory_bytes=memory_bytes)
@@ -135,26 +127,10 @@ def test_a_failing_input_leaves_the_old_batch_as_it_was(root: ObjectStore) -> No
     assert {info.path for info in root.list()} == before
 
 
-def test_a_batch_with_an_impossible_name_is_refused(root: ObjectStore) -> None:
-    with pytest.raises(InputError, match="invalid batch name"):
-        stage_batch([], store=root, batch="../elsewhere", inputs="x", options=SMALL)
-
-
 def test_staging_into_a_store_of_another_number_of_buckets_is_refused(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": HOSTS})
     with pytest.raises(ConfigError, match="has 4 buckets, expected 5"):
         stage(root, {"2025-11-02": HOSTS}, options=replace(SMALL, buckets=5))
-
-
-def test_names_depend_on_batch_inputs_and_buckets() -> None:
-    names = {
-        staged_name("a", "x", buckets=4),
-        staged_name("b", "x", buckets=4),
-        staged_name("a", "y", buckets=4),
-        staged_name("a", "x", buckets=5),
-    }
-    assert len(names) == 4
-    assert staged_name("a", "x", buckets=4) == staged_name("a", "x", buckets=4)
 
 
 def test_ranges_want_the_fingerprint_of_all_batches(root: ObjectStore) -> None:

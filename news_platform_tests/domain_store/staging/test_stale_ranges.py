@@ -1,7 +1,9 @@
 """A range of buckets is stale only by the batches that have rows in it."""
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +25,7 @@ from news_platform.domain_store.staging.stage import (
     wanted_ranges,
 )
 from news_platform.storage.commit.markers import stale_partitions
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.domain_store.pages import NOW, SMALL, news_rows
 
 OPTIONS = replace(SMALL, buckets=64)
@@ -51,12 +53,19 @@ def _build_stale(store: ObjectStore) -> None:
     assert _stale(store) == []
 
 
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a store with one batch in all four ranges."""
+    folder = tmp_path_factory.mktemp("ranges") / "root"
+    _stage(open_store(str(folder)), "2025-11-01", range(4))
+    _build_stale(open_store(str(folder)))
+    return folder
+
+
 @pytest.fixture
-def built(root: ObjectStore) -> ObjectStore:
-    """Return a store with one batch in all four ranges."""
-    _stage(root, "2025-11-01", range(4))
-    _build_stale(root)
-    return root
+def built(built_once: Path, tmp_path: Path) -> ObjectStore:
+    """Return a copy of that store, which a test may change."""
+    return open_store(str(shutil.copytree(built_once, tmp_path / "root")))
 
 
 def test_a_batch_makes_stale_the_ranges_with_its_rows(built: ObjectStore) -> None:

@@ -1,9 +1,7 @@
 """Discovery: which candidates become active feeds, and why others are rejected."""
 
-import asyncio
 import io
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
@@ -14,41 +12,18 @@ from news_platform.errors import FetchError, InputError
 from news_platform.html.links import feed_urls as linked_feeds
 from news_platform.html.links import looks_like_html
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
+from news_platform.rss.discovery import DiscoveryOptions
 from news_platform.rss.feed_list import candidate_feeds
 from news_platform.rss.ledger.feed_rows import feed_urls, read_feed, unknown_feeds, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response
 from news_platform.web.opml import OpmlFeed, opml_document, opml_entries, opml_feeds
-from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.fakes import response
+from news_platform_tests.rss.stages import FEED, NOW, discover
 from news_platform_tests.rss.web import items, rss
 
-NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
-FEED = "https://post.example/rss"
 FRESH = rss(items(["a", "b"], newest=NOW - timedelta(days=1)))
-
-
-def discover(
-    engine: sa.Engine,
-    pool: Pool,
-    answers: Mapping[str, object],
-    *urls: str,
-    options: DiscoveryOptions | None = None,
-    recheck: bool = False,
-    now: datetime = NOW,
-) -> DiscoveryReport:
-    return asyncio.run(
-        discover_feeds(
-            engine,
-            urls or tuple(answers),
-            fetcher=FakeFetcher(answers),
-            pool=pool,
-            options=options or DiscoveryOptions(),
-            now=now,
-            recheck=recheck,
-        )
-    )
 
 
 def test_an_english_feed_with_fresh_entries_becomes_an_active_row(

@@ -1,4 +1,4 @@
-"""Discovery: a verdict is kept as long as it deserves, and the list of feeds is followed."""
+"""Discovery: when each outcome is checked again, and that the list of feeds is followed."""
 
 from datetime import timedelta
 
@@ -19,8 +19,8 @@ from news_platform.rss.ledger.feed_rows import (
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.web.opml import OpmlFeed
 from news_platform_tests.fakes import response
-from news_platform_tests.rss.discovery.test_discover import FEED, FRESH, NOW, discover
-from news_platform_tests.rss.polling.test_poller import feed_row
+from news_platform_tests.rss.discovery.test_discover import FRESH
+from news_platform_tests.rss.stages import FEED, NOW, discover, feed_row
 
 DAY = timedelta(days=1)
 OTHER = "https://other.example/rss"
@@ -67,7 +67,7 @@ def test_a_feed_that_stays_unreachable_is_tried_ever_more_slowly(
     ("status", "verdict", "days"),
     [(404, "missing", 7), (410, "missing", 7), (403, "refused", 7), (500, "unreachable", 1)],
 )
-def test_each_verdict_waits_for_its_own_time(
+def test_each_outcome_waits_for_its_own_time(
     sqlite_ledger: sa.Engine, parse_pool: Pool, status: int, verdict: str, days: int
 ) -> None:
     discover(sqlite_ledger, parse_pool, {FEED: response(FEED, status=status)})
@@ -85,10 +85,10 @@ def test_a_polled_feed_survives_a_discovery_that_cannot_reach_it(
     assert feed_row(sqlite_ledger).status == "active"
 
 
-def test_every_verdict_has_a_rule() -> None:
-    for verdict, rule in RECHECKS.items():
+def test_every_outcome_is_checked_again() -> None:
+    for outcome, rule in RECHECKS.items():
         assert 0 < rule.first_days <= rule.longest_days
-        assert next_check_at(verdict, tries=1_000, now=NOW) is not None
+        assert next_check_at(outcome, tries=1_000, now=NOW) is not None
 
 
 def listing(engine: sa.Engine, *feeds: OpmlFeed) -> ListingReport:

@@ -1,0 +1,165 @@
+"""Run discovery, a poll or a worker over a ledger and given answers, and read what it wrote."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from news_platform.isolation.pool import Pool
+from news_platform.rss.article_files import WorkPlaces
+from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
+from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
+from news_platform.rss.ledger.feed_rows import read_feed, upsert_feed
+from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.transactions import write_transaction
+from news_platform.rss.poll_results import PollOptions
+from news_platform.rss.poller import PollReport, poll_feeds
+from news_platform.rss.robots_gate import RobotsFile
+from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.web.fetch import FetchOptions, PoliteFetcher, WebFetcher
+from news_platform_tests.fakes import FakeFetcher
+from news_platform_tests.web.site import Answer, serve
+
+NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
+FEED = "https://post.example/rss"
+SITE = "https://post.example"
+OPEN = {f"{SITE}/robots.txt": b""}
+T = TypeVar("T")
+
+
+def register(engine: sa.Engine, *urls: str, **columns: Any) -> None:
+    """Add active feeds."""
+    with write_transaction(engine) as transaction:
+        for url in urls:
+            upsert_feed(transaction, url, feed_url=url, status="active", **columns)
+
+
+def add_pending(
+    engine: sa.Engine, *urls: str, feed: str = FEED, published_at: datetime | None = None
+) -> None:
+    """Add pending articles, as a poll does."""
+    seen = entries_by_url_hash(FeedEntry(url, "", published_at, "", "") for url in urls)
+    with write_transaction(engine) as transaction:
+        add_entries(transaction, feed, seen, max_new=10_000, now=NOW)
+
+
+def rows(engine: sa.Engine, table: sa.Table = RAW) -> list[sa.Row[Any]]:
+    """Return all rows of a table, in the order of its key."""
+    with read_transaction(engine) as connection:
+        return list(connection.execute(sa.select(table).order_by(*table.primary_key)))
+
+
+def feed_row(engine: sa.Engine, url: str = FEED) -> sa.Row[Any]:
+    """Return the row of a feed that must be there."""
+    row = read_feed(engine, url)
+    assert row is not None
+    return row
+
+
+def fetch_all(sites: Mapping[str, Answer], work: Callable[[WebFetcher], Awaitable[T]]) -> T:
+    """Run work against a server of these sites (`host/path`), by the fetcher of production."""
+
+    async def go() -> T:
+        async with serve(sites) as site:
+            hosts = {key.partition("/")[0] for key in sites}
+            options = FetchOptions(host_map={host: ("127.0.0.1", site.port) for host in hosts})
+            async with WebFetcher(replace(options, per_host=32)) as fetcher:
+                return await work(fetcher)
+
+    return asyncio.run(go())
+
+
+def discover(
+    engine: sa.Engine,
+    pool: Pool,
+    answers: Mapping[str, object],
+    *urls: str,
+    options: DiscoveryOptions | None = None,
+    recheck: bool = False,
+    now: datetime = NOW,
+) -> DiscoveryReport:
+    """Run discovery for these URLs, or for all that have an answer."""
+    return asyncio.run(
+        discover_feeds(
+            engine,
+            urls or tuple(answers),
+            fetcher=FakeFetcher(answers),
+            pool=pool,
+            options=options or DiscoveryOptions(),
+            now=now,
+            recheck=recheck,
+        )
+    )
+
+
+def poll(
+    engine: sa.Engine,
+    pool: Pool,
+    answers: Mapping[str, object] | FakeFetcher,
+    *,
+    now: datetime = NOW,
+    options: PollOptions | None = None,
+    only_due: bool = True,
+) -> PollReport:
+    """Poll the feeds that are due."""
+    fetcher = answers if isinstance(answers, FakeFetcher) else FakeFetcher(answers)
+    return asyncio.run(
+        poll_feeds(
+            engine,
+            fetcher=fetcher,
+            pool=pool,
+            options=options or PollOptions(),
+            now=now,
+            only_due=only_due,
+        )
+    )
+
+
+def worker_context(
+    engine: sa.Engine, fetcher: PoliteFetcher, pool: Pool, store: ObjectStore, **more: Any
+) -> WorkerContext:
+    """Return a worker's context, with full texts in this store."""
+    given: dict[str, Any] = {
+        "places": WorkPlaces(store),
+        "user_agent": "NewsPlatformBot/0.1",
+        "known_robots": lambda _: None,
+        "clock": lambda: NOW,
+    }
+    return WorkerContext(engine=engine, fetcher=fetcher, pool=pool, **(given | more))
+
+
+class WorkerHarness:
+    """A worker with its context, and a web of given responses."""
+
+    def __init__(self, engine: sa.Engine, pool: Pool, full_texts: ObjectStore) -> None:
+        self.engine = engine
+        self.pool = pool
+        self.full_texts = full_texts
+        self.now = NOW
+        self.pages: ObjectStore | None = None
+        self.secrets: dict[str, str] = {}
+        self.web = FakeFetcher({})
+        self.surveyed: dict[str, RobotsFile] = {}
+
+    def work(
+        self, answers: Mapping[str, object], *, options: WorkOptions | None = None
+    ) -> WorkReport:
+        """Work on pending articles; robots.txt of SITE is open unless it has an answer."""
+        self.web = FakeFetcher({**OPEN, **answers})
+        context = worker_context(
+            self.engine,
+            self.web,
+            self.pool,
+            self.full_texts,
+            places=WorkPlaces(self.full_texts, pages=self.pages),
+            known_robots=self.surveyed.get,
+            clock=lambda: self.now,
+            secrets=self.secrets,
+        )
+        return asyncio.run(work_articles(context, worker_id="w1", options=options or WorkOptions()))

@@ -2,7 +2,7 @@
 
 Files are built in a scratch folder and published under names that follow from the WARC alone, the
 marker last. A second attempt therefore replaces the first, and a reader that goes by the markers
-never sees a part. The pool kills a worker that is silent for too long (`progress.py`).
+never sees a part. The pool kills a worker that is silent for too long (`pool.py`).
 """
 
 import gc

@@ -235,7 +235,7 @@ class Builder:
         draft, expired = without_expired(replace(draft, retired=retired), before=oldest)
         require_same_takedowns(self.store, self.takedowns, now=self.now)
         manifest = commit(self.store, base, lambda number: replace(draft, generation=number))
-        # After the commit, see `commit.py`.
+        # After the commit, see `manifest.py`.
         self.store.delete(expired)
         return manifest
 

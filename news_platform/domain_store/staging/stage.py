@@ -71,7 +71,7 @@ FORMAT = versions.STORE_FORMAT
 FACTS_PER_FRAME = 5_000
 # In the report of a batch whose files were deleted, see `domain_store/retention.py`.
 EXPIRED_AT = "expired_at"
-# In the report: the name of the files in buckets that were written again, see `takedown.py`.
+# In the report: the name of the files in buckets that were written again, see `engine.py`.
 REVISIONS = "revisions"
 # Files, records and bytes of a batch in one bucket.
 Cell = tuple[int, int, int]

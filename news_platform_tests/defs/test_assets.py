@@ -9,7 +9,7 @@ from news_platform.datasets.near_duplicates import CLUSTER_DAYS, NEAR_DUPLICATES
 from news_platform.datasets.registry import DATASETS
 from news_platform.definitions import defs
 from news_platform.defs.assets import Metadata, dataset_asset, rebuild_rule
-from news_platform.defs.metadata import markdown_table, preview, run_metadata
+from news_platform.defs.metadata import markdown_table, preview
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore
@@ -72,12 +72,6 @@ def test_foreign_text_is_escaped_and_loses_addresses() -> None:
     assert r"\[x\](javascript" in cell and r"\*\*b\*\*" in cell and r"a\|b" in cell
     assert "https://a.example/…" in cell and "/p?q" not in cell
     assert "few_words" in str(markdown_table(["flag"], [("few_words",)]).value)
-
-
-def test_run_metadata_has_the_lineage_and_no_address() -> None:
-    found = run_metadata(FEED_ARTICLES, {"last": "https://a.example/page", "rows": 3})
-    assert (found["last"], found["rows"]) == ("https://a.example/…", 3)
-    assert "dagster/column_lineage" in found
 
 
 def test_the_errors_of_an_asset_do_not_name_pages() -> None:

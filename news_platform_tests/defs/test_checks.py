@@ -175,16 +175,6 @@ def test_the_job_judges_all_partitions_and_reports_what_it_could_not_judge(
     assert not failed.success
 
 
-def test_a_night_without_time_judges_nothing(toy: Check, world: World, tmp_path: object) -> None:
-    hasty = Resources(Settings(root=str(tmp_path), checks=CheckSettings(max_hours=0)))
-    defs = dg.Definitions.merge(
-        nightly_definitions([toy]), dg.Definitions(resources={"platform": hasty})
-    )
-    with dg.DagsterInstance.ephemeral() as instance:
-        assert defs.resolve_job_def(CHECKING).execute_in_process(instance=instance).success
-    assert world.seen == []
-
-
 def test_a_blocking_check_fails_its_run(
     world: World, instance: dg.DagsterInstance, resources: Resources
 ) -> None:
@@ -198,18 +188,6 @@ def test_a_blocking_check_fails_its_run(
     assert _red(must_hold, instance) == {KEYS[0]}
 
 
-def test_a_whole_asset_has_one_result(
-    world: World, instance: dg.DagsterInstance, resources: Resources
-) -> None:
-    world.wrong = {"all"}
-    whole = Check("toy", "whole", "Whole.", world.evaluate, lambda _: ["all"])
-    _night(whole, instance, resources)
-    assert _red(whole, instance) == {"all"}
-    world.wrong = set()
-    _night(whole, instance, resources)
-    assert _red(whole, instance) == set()
-
-
 # It judges all domains together: no batch is red because others are late.
 _OF_THE_WHOLE_ASSET = {"domains_are_surveyed_in_time"}
 
@@ -221,3 +199,13 @@ def test_every_check_of_the_graph_is_judged_at_night_with_its_partitions() -> No
         if one.name in _OF_THE_WHOLE_ASSET:
             continue
         assert one.partitions_def == graph.get(dg.AssetKey(one.asset)).partitions_def, one.name
+
+
+def test_a_night_without_time_judges_nothing(toy: Check, world: World, tmp_path: object) -> None:
+    hasty = Resources(Settings(root=str(tmp_path), checks=CheckSettings(max_hours=0)))
+    defs = dg.Definitions.merge(
+        nightly_definitions([toy]), dg.Definitions(resources={"platform": hasty})
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert defs.resolve_job_def(CHECKING).execute_in_process(instance=instance).success
+    assert world.seen == []

@@ -189,19 +189,6 @@ def test_history_is_worked_off_in_ranges_until_nothing_is_stale(shell: Shell) ->
     assert shell.text == "nothing is stale"
 
 
-def test_an_input_replaced_during_its_run_is_built_again(shell: Shell) -> None:
-    store = shell.data_root.store
-    store.put("in/a", b"one")
-    (request,) = shell.tick()
-    store.put("in/a", b"two, right after the request")
-    assert shell.run(request), "this run may see the old bytes or the new"
-    store.put("in/a", b"three, right after the run")
-    (again,) = shell.tick()
-    assert shell.run(again)
-    assert shell.tick() == []
-    assert TOY.stale(over(store)) == {}
-
-
 @pytest.mark.parametrize(
     ("body", "kind"), [(b"poison", "InputError"), (b"rot", "StorageError")], ids=["input", "stored"]
 )

@@ -111,17 +111,6 @@ def test_many_feeds_that_fail_together_are_one_message(
     assert body["text"].startswith("30 feeds have failed") and "and 20 more" in body["text"]
 
 
-def test_an_alarm_that_was_not_accepted_is_posted_again(
-    resources: Resources, webhook: Webhook
-) -> None:
-    webhook.answers = [404]
-    add_feed(resources.ledger.engine, FEED, failing_since=NOW - timedelta(days=2))
-    assert "did not accept an alert: HTTP 404" in tick(watch_feeds, resources)
-    tick(watch_feeds, resources)
-    tick(watch_feeds, resources)
-    assert len(webhook.bodies) == 2
-
-
 def test_saved_queries_run_in_a_sensor_of_their_own(
     resources: Resources, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,3 +129,14 @@ def test_a_paused_root_is_left_alone(sensor: dg.SensorDefinition, resources: Res
     resources.ledger.engine  # noqa: B018  opens the root
     pause(resources.data_root.store)
     assert "paused" in tick(sensor, resources)
+
+
+def test_an_alarm_that_was_not_accepted_is_posted_again(
+    resources: Resources, webhook: Webhook
+) -> None:
+    webhook.answers = [404]
+    add_feed(resources.ledger.engine, FEED, failing_since=NOW - timedelta(days=2))
+    assert "did not accept an alert: HTTP 404" in tick(watch_feeds, resources)
+    tick(watch_feeds, resources)
+    tick(watch_feeds, resources)
+    assert len(webhook.bodies) == 2

@@ -51,10 +51,5 @@ def test_a_picture_is_a_small_png_inside_markdown(name: str) -> None:
     assert 500 < len(body) < 60_000
 
 
-def test_the_same_data_gives_the_same_picture() -> None:
-    again = plots.changes_plot(CHANGES)
-    assert _text(again) == _text(PICTURES["changes"])
-
-
 def _text(picture: dg.MarkdownMetadataValue) -> str:
     return picture.md_str or ""

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from news_platform.cli.main import main
 from news_platform.defs import rss, rss_checks
-from news_platform.defs.graph import CHECKS, definitions_of
+from news_platform.defs.graph import definitions_of
 from news_platform.defs.rss import (
     ARTICLES_RULE,
     FEEDS_RULE,
@@ -107,12 +107,6 @@ def test_the_daily_file_holds_the_stored_articles(shell: Shell) -> None:
     assert frame["url_hash"].n_unique() == frame.height == frame["text_hash"].n_unique()
 
 
-def test_every_check_passes(shell: Shell) -> None:
-    result = shell.build("articles")
-    passed = {one.check_name: one.passed for one in result.get_asset_check_evaluations()}
-    assert passed == {one.name: True for one in CHECKS if one.asset == "articles"}
-
-
 def _texts(shell: Shell) -> dict[int, tuple[str, str]]:
     chosen = sa.select(RAW.c.row_id, RAW.c.clean_text, RAW.c.extractor_version)
     with shell.resources.ledger.engine.begin() as connection:
@@ -122,8 +116,8 @@ def _texts(shell: Shell) -> dict[int, tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("config", "reextracted"),
-    [({"redo": "missing"}, 0), ({}, 1), ({"redo": "outdated"}, 1), ({"redo": "all"}, 2)],
-    ids=["missing", "by default", "outdated", "all"],
+    [({"redo": "missing"}, 0), ({}, 1), ({"redo": "all"}, 2)],
+    ids=["missing", "by default", "all"],
 )
 def test_a_run_extracts_outdated_articles_again_from_their_kept_pages(
     shell: Shell, config: dict[str, str], reextracted: int
@@ -161,13 +155,6 @@ def test_an_outdated_article_whose_page_has_expired_is_counted_and_kept(shell: S
     finally:
         change_article(engine, one, extractor_version=version, page_ref=page)
     assert _texts(shell)[one] == (text, version)
-
-
-def test_a_wrong_redo_is_refused_before_anything_runs(shell: Shell) -> None:
-    before = newest_seq(shell.resources.ledger.engine)
-    with pytest.raises(dg.DagsterInvalidConfigError, match="redo"):
-        shell.build("articles", redo="sometimes")
-    assert newest_seq(shell.resources.ledger.engine) == before
 
 
 def test_the_schedule_extracts_nothing_again(shell: Shell, tmp_path: Path) -> None:
@@ -239,10 +226,7 @@ def test_schedules_skip_when_paused_or_when_nothing_is_due(shell: Shell, tmp_pat
         resume(data_root.store)
 
 
-COMMANDS = ("poll", "work --worker-id one", "reextract", "discovery")
-
-
-@pytest.mark.parametrize("writer", [*ASSETS, *COMMANDS, "sitemaps"])
+@pytest.mark.parametrize("writer", ["articles", "poll", "work --worker-id one", "sitemaps"])
 def test_what_is_collected_while_a_request_waits_is_cleaned_later(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:

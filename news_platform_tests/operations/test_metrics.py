@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ import promql_parser
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from news_platform.operations.metrics import (
@@ -26,7 +25,6 @@ from news_platform.operations.metrics import (
     PlatformCollector,
     build_registry,
     metrics_app,
-    metrics_route,
     metrics_text,
 )
 from news_platform_tests.emulators.redis import free_port
@@ -96,13 +94,6 @@ def test_a_broken_ledger_does_not_hide_the_rest(site: Site) -> None:
     assert found["feeds"] == {}
 
 
-def test_a_root_without_dagster_is_counted_as_far_as_it_goes(site: Site) -> None:
-    shutil.rmtree(site.folder / "home")
-    found = _scrape(site)
-    assert found["source_up"]["dagster",] == 1
-    assert (found["runs"], found["dataset_rows"]["raw_news",]) == ({}, 7)
-
-
 def test_scrapes_within_the_cache_time_share_one_look(site: Site) -> None:
     now = [0.0]
     collector = PlatformCollector(site.resources(), cache_seconds=15.0, clock=lambda: now[0])
@@ -110,14 +101,6 @@ def test_scrapes_within_the_cache_time_share_one_look(site: Site) -> None:
     assert collector.collect() is first
     now[0] = 15.0
     assert collector.collect() is not first
-
-
-def test_the_route_goes_into_another_server_with_one_line(site: Site) -> None:
-    app = Starlette(routes=[metrics_route(site.resources())])
-    answer = TestClient(app).get("/metrics")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/plain; version=")
-    assert answer.text.startswith("# HELP news_platform_source_up ")
 
 
 def test_only_allowed_hosts_are_answered(site: Site) -> None:
@@ -181,17 +164,20 @@ def _selectors(node: Any) -> Iterator[Any]:
         yield from _selectors(child)
 
 
-@pytest.mark.parametrize("query", [*_dashboard_queries(), *_alert_queries()])
-def test_a_query_names_only_metrics_and_labels_that_exist(query: str) -> None:
+@pytest.mark.parametrize("queries", [_dashboard_queries, _alert_queries])
+def test_queries_name_only_metrics_and_labels_that_exist(
+    queries: Callable[[], Iterator[str]],
+) -> None:
     known = {f"{PREFIX}{family.name}": set(family.labels) for family in FAMILIES}
-    selectors = list(_selectors(promql_parser.parse(query)))
-    assert {one.name for one in selectors} == set(re.findall(rf"{PREFIX}\w+", query))
-    for selector in selectors:
-        assert selector.name in known
-        assert {one.name for one in selector.matchers.matchers} <= known[selector.name]
-    grouped = [re.split(r",\s*", names) for names in re.findall(r"by \(([\w, ]+)\)", query)]
-    for names in grouped:
-        assert any(set(names) <= known[one.name] for one in selectors)
+    for query in queries():
+        selectors = list(_selectors(promql_parser.parse(query)))
+        assert {one.name for one in selectors} == set(re.findall(rf"{PREFIX}\w+", query))
+        for selector in selectors:
+            assert selector.name in known, query
+            assert {one.name for one in selector.matchers.matchers} <= known[selector.name], query
+        grouped = [re.split(r",\s*", names) for names in re.findall(r"by \(([\w, ]+)\)", query)]
+        for names in grouped:
+            assert any(set(names) <= known[one.name] for one in selectors), query
 
 
 def test_the_dashboard_shows_every_metric() -> None:

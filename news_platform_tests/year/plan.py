@@ -68,6 +68,7 @@ class Trouble:
     outages: tuple[tuple[str, float, float], ...] = ()
     kill_days: tuple[int, ...] = ()
     republished_days: tuple[int, ...] = ()
+    republished_after: float = 4
     broken_day: int | None = None
 
 
@@ -135,11 +136,12 @@ class YearPlan:
         """Return all WARCs in the order of their arrival."""
         rng = random.Random(self.options.seed)
         found = [*self._history(), *(one for day in self.days for one in self._day(day, rng))]
-        for number in self.options.trouble.republished_days:
+        trouble = self.options.trouble
+        for number in trouble.republished_days:
             # Drawn apart, so that a longer plan begins like a shorter one.
             own = random.Random(f"republished {number} {self.options.seed}")
             old = own.choice([one for one in found if one.day == self.days[number]])
-            found.append(Arrival(old.at + timedelta(days=4), old.day, old.number, version=1))
+            found.append(Arrival(old.at + timedelta(days=trouble.republished_after), old.day, old.number, version=1))
         return sorted(found, key=lambda one: (one.at, one.path))
 
     def arrived(self, now: datetime) -> Sequence[Arrival]:

@@ -1,4 +1,4 @@
-"""Run simulations in a process of their own: ten days, a month for the benchmark, and a year."""
+"""Run simulations in a process of their own: three days and a year."""
 
 import json
 import os
@@ -13,18 +13,20 @@ from news_platform_tests.year.daemon import write_home
 from news_platform_tests.year.plan import Trouble, YearOptions
 from news_platform_tests.year.simulated import Place
 
-TEN_DAYS = YearOptions(
-    days=10,
-    backfill_days=4,
-    backfill_on=2,
+THREE_DAYS = YearOptions(
+    days=3,
+    warcs=8,
+    backfill_days=2,
+    backfill_on=1,
     backfill_warcs=2,
-    late_hours=24,
+    late_hours=12,
     step_minutes=90,
     trouble=Trouble(
-        outages=(("crawl", 60, 8), ("root", 130, 1)),
-        kill_days=(3, 8),
-        republished_days=(2,),
-        broken_day=4,
+        outages=(("crawl", 28, 5), ("root", 56, 2)),
+        kill_days=(1, 2),
+        republished_days=(0,),
+        republished_after=1.5,
+        broken_day=1,
     ),
 )
 YEAR = YearOptions(
@@ -37,10 +39,6 @@ YEAR = YearOptions(
         republished_days=(60, 240),
         broken_day=100,
     ),
-)
-# Realistic arrivals without trouble, and sensors that tick often enough to measure an hour.
-CALM_MONTH = YearOptions(
-    days=30, backfill_days=0, step_minutes=30, trouble=Trouble(failing_share=0.0)
 )
 
 

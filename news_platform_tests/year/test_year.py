@@ -1,4 +1,4 @@
-"""A year without a person: what the simulation must hold, in ten days and at full length."""
+"""A year without a person: what the simulation must hold, in three days and at full length."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from news_platform.defs.runs import run_assets
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.year.figures import ASSETS
-from news_platform_tests.year.running import TEN_DAYS, YEAR, Simulation, simulate
+from news_platform_tests.year.running import THREE_DAYS, YEAR, Simulation, simulate
 
 _CLUSTER = yaml.safe_load((Path(__file__).parents[2] / "deploy/dagster.yaml").read_text())
 HEAVY_ASSETS = _CLUSTER["run_launcher"]["config"]["heavy_assets"]
@@ -48,18 +48,18 @@ def _judge_alerts(alerts: list[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def ten_days(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
-    return simulate(tmp_path_factory.mktemp("ten_days"), TEN_DAYS)
+def three_days(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
+    return simulate(tmp_path_factory.mktemp("three_days"), THREE_DAYS)
 
 
-def test_ten_days_of_trouble_end_as_if_there_had_been_none(ten_days: Simulation) -> None:
-    judge(ten_days)
+def test_three_days_of_trouble_end_as_if_there_had_been_none(three_days: Simulation) -> None:
+    judge(three_days)
 
 
-def test_runs_of_sensors_go_to_the_queues_of_their_assets(ten_days: Simulation) -> None:
+def test_runs_of_sensors_go_to_the_queues_of_their_assets(three_days: Simulation) -> None:
     """The Celery launcher of a cluster chooses by the assets that a run names."""
     launcher = LiveCeleryRunLauncher(heavy_assets=HEAVY_ASSETS, broker="redis://127.0.0.1:1")
-    with dg.DagsterInstance.from_config(str(ten_days.place.home)) as instance:
+    with dg.DagsterInstance.from_config(str(three_days.place.home)) as instance:
         made = [run for run in instance.get_runs() if "dagster/sensor_name" in run.tags]
     queues = {
         (asset, launcher.queue_of(run)) for run in made for asset in run_assets(run) & set(ASSETS)
@@ -67,8 +67,8 @@ def test_runs_of_sensors_go_to_the_queues_of_their_assets(ten_days: Simulation) 
     assert queues == {(asset, HEAVY if asset in HEAVY_ASSETS else LIGHT) for asset in ASSETS}
 
 
-def test_alerts_about_runs_of_sensors_name_their_assets(ten_days: Simulation) -> None:
-    told = [json.loads(line) for line in ten_days.place.alerts.read_text().splitlines()]
+def test_alerts_about_runs_of_sensors_name_their_assets(three_days: Simulation) -> None:
+    told = [json.loads(line) for line in three_days.place.alerts.read_text().splitlines()]
     about_runs = [one for one in told if one["run_id"]]
     assert about_runs
     for one in about_runs:

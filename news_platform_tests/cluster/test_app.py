@@ -22,13 +22,6 @@ def test_a_worker_without_a_broker_says_which_setting_is_missing() -> None:
         build_app(ClusterSettings())
 
 
-def test_the_app_has_the_tasks_that_the_launcher_sends() -> None:
-    from news_platform.cluster.app import app
-
-    assert {"execute_job", "resume_job"} <= set(app.tasks)
-    assert app.conf.broker_transport_options["visibility_timeout"] == 60
-
-
 def test_a_task_tells_its_run() -> None:
     from news_platform.cluster.app import run_id_of
 

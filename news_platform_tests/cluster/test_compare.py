@@ -1,6 +1,5 @@
 """Two roots are equal if their sorted rows are, whatever the names of their files."""
 
-import gzip
 import io
 import zipfile
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 
-from deploy.compare import Content, dataset_of, differences, read_contents
+from deploy.compare import dataset_of, differences, read_contents
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.search.articles import made_articles
@@ -94,14 +93,6 @@ def test_workbooks_are_compared_cell_by_cell(
     assert differences(read_contents(one, ledger), read_contents(two, ledger)) == different
 
 
-def test_one_changed_row_is_a_difference(tmp_path: Path, ledger: sa.Engine) -> None:
-    one, two = _stores(tmp_path)
-    one.put("domain_store/data/1/0/part-0.jsonl.gz", gzip.compress(b'{"uri": "a"}\n'))
-    two.put("domain_store/data/1/0/part-0.jsonl.gz", gzip.compress(b'{"uri": "b"}\n'))
-    contents = read_contents(one, ledger), read_contents(two, ledger)
-    assert differences(*contents) == ["domain_store/data"]
-
-
 def test_the_same_rows_in_another_partition_differ(tmp_path: Path, ledger: sa.Engine) -> None:
     one, two = _stores(tmp_path)
     body = _parquet(pl.DataFrame({"uri": ["a"]}))
@@ -127,7 +118,3 @@ def test_articles_and_index_are_compared_in_the_version_that_is_in_use(
     assert differences(left, read_contents(two, ledger)) == ["crawl_articles"]
     build_stale(two)
     assert differences(left, read_contents(two, ledger)) == ["crawl_articles", "search"]
-
-
-def test_a_dataset_that_one_side_lacks_differs() -> None:
-    assert differences({"articles": Content(0, "")}, {}) == ["articles"]

@@ -67,16 +67,6 @@ def job() -> kubernetes.client.V1Job:
     )
 
 
-def test_a_run_becomes_a_kubernetes_job_of_our_image(job: kubernetes.client.V1Job) -> None:
-    pod = job.spec.template.spec
-    container = pod.containers[0]
-    assert container.image == "registry.example/news-platform:0.3.0"
-    assert container.args == ["dagster", "api", "execute_run"]
-    assert job.spec.template.metadata.labels["dagster/run-id"] == "1"
-    assert pod.termination_grace_period_seconds == 40
-    assert job.spec.ttl_seconds_after_finished == 86400
-
-
 def test_a_run_has_limits_and_no_privileges(job: kubernetes.client.V1Job) -> None:
     container = job.spec.template.spec.containers[0]
     assert container.resources.limits == {"memory": "4Gi"}

@@ -6,7 +6,6 @@ import yaml
 from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.dagster_run import DagsterRun
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
-from kombu.entity import Queue
 
 from news_platform.cluster.launcher import LiveCeleryRunLauncher
 from news_platform.cluster.queues import HEAVY, LIGHT
@@ -32,13 +31,6 @@ def test_heavy_assets_go_to_the_heavy_queue(launcher: LiveCeleryRunLauncher) -> 
     assert launcher.queue_of(_run()) == LIGHT
 
 
-def test_launcher_and_workers_know_the_same_queues(launcher: LiveCeleryRunLauncher) -> None:
-    queues: list[Queue] = launcher.celery.conf.task_queues
-    assert [queue.name for queue in queues] == [HEAVY, LIGHT]
-    assert launcher.celery.conf.worker_disable_prefetch
-    assert launcher.celery.conf.task_acks_late
-
-
 def test_a_run_without_a_task_is_lost(launcher: LiveCeleryRunLauncher) -> None:
     health = launcher.check_run_worker_health(_run("feeds"))
     assert health.status is WorkerStatus.FAILED
@@ -48,11 +40,6 @@ def test_a_run_without_a_task_is_lost(launcher: LiveCeleryRunLauncher) -> None:
 def test_a_run_is_not_lost_while_the_broker_is_away(launcher: LiveCeleryRunLauncher) -> None:
     run = _run("feeds", **{DAGSTER_CELERY_TASK_ID_TAG: "some-task"})
     assert launcher.check_run_worker_health(run).status is WorkerStatus.RUNNING
-
-
-def test_the_debug_text_names_task_and_queue(launcher: LiveCeleryRunLauncher) -> None:
-    run = _run("raw_news", **{DAGSTER_CELERY_TASK_ID_TAG: "some-task"})
-    assert launcher.get_run_worker_debug_info(run) == "Celery task some-task on queue heavy"
 
 
 def test_a_run_that_no_worker_was_given_cannot_be_stopped(

@@ -1,13 +1,11 @@
 """Real workers on a real broker and database, killed in the middle of their work."""
 
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from news_platform.storage.objects.store import StoreOptions, open_store
 from news_platform_tests.cluster import toy
 from news_platform_tests.cluster.live import (
     BROKER_SECRET,
@@ -18,7 +16,6 @@ from news_platform_tests.cluster.live import (
     toy_cluster,
     wait_until,
 )
-from news_platform_tests.emulators.fault_proxy import FaultProxy
 from news_platform_tests.emulators.postgres import new_database, postgres_server, restart_postgres
 
 # The allowed recovery time after a fault; the regular test allows for a busy machine.
@@ -117,41 +114,3 @@ def test_twenty_partitions_complete_when_every_clock_leaps(
         _kill_daemon(cluster, postgres_url)
         wait_until(lambda: cluster.done() == set(toy.KEYS), seconds=_RECOVERY_SECONDS)
         assert cluster.found() == _expected(toy.KEYS)
-
-
-@pytest.mark.soak
-def test_twenty_partitions_complete_when_the_object_store_pushes_back_for_twenty_seconds(
-    tmp_path: Path,
-    postgres_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    s3_faults: tuple[FaultProxy, str],
-    bucket: str,
-) -> None:
-    proxy, url = s3_faults
-    monkeypatch.setenv("TOY_ROOT", f"s3://{bucket}/toys")
-    monkeypatch.setenv("NEWS_PLATFORM_S3_ENDPOINT", url)
-    monkeypatch.setenv("NEWS_PLATFORM_S3_ACCESS_KEY", "test-key")
-    monkeypatch.setenv("NEWS_PLATFORM_ALLOW_HTTP", "1")
-    options = StoreOptions(endpoint_url=url, access_key="test-key", secret_key="s", allow_http=True)
-    store = open_store(f"s3://{bucket}/toys", options=options)
-    with toy_cluster(tmp_path, postgres_url=postgres_url, patch=monkeypatch, seconds=2) as cluster:
-        _start_work(cluster, toy.KEYS)
-        proxy.inject("slow_down", "PUT", times=1_000_000)
-        threading.Timer(20, proxy.faults.clear).start()
-        wait_until(lambda: len(list(store.list())) == 20, seconds=_RECOVERY_SECONDS + 20)
-        found = {info.path.removesuffix(".txt"): store.read(info.path) for info in store.list()}
-    assert found == {key: text.encode() for key, text in _expected(toy.KEYS).items()}
-
-
-@pytest.mark.soak
-def test_a_killed_webserver_costs_nothing_but_itself(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with toy_cluster(tmp_path, postgres_url=postgres_url, patch=monkeypatch, seconds=2) as cluster:
-        from news_platform_tests.emulators.redis import free_port
-
-        webserver = cluster.machine.webserver(free_port())
-        webserver.start()
-        _start_work(cluster, toy.KEYS)
-        webserver.kill()
-        wait_until(lambda: cluster.done() == set(toy.KEYS), seconds=_RECOVERY_SECONDS)

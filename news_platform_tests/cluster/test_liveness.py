@@ -31,11 +31,6 @@ def _states(workers: _Workers, liveness: Liveness, times: list[float]) -> list[T
     return found
 
 
-def test_a_task_that_a_worker_holds_is_alive() -> None:
-    workers = _Workers(held=frozenset({"task"}))
-    assert _states(workers, workers.liveness(), [0, 100]) == [TaskState.ALIVE] * 2
-
-
 def test_a_task_is_lost_when_nobody_held_it_for_the_whole_silence() -> None:
     workers = _Workers()
     states = _states(workers, workers.liveness(), [0, 10, 19.9, 20])
@@ -64,14 +59,6 @@ def test_a_broker_that_is_away_proves_nothing() -> None:
         TaskState.UNSURE,
         TaskState.LOST,
     ]
-
-
-def test_one_question_serves_all_runs_of_a_round() -> None:
-    workers = _Workers()
-    liveness = workers.liveness()
-    for task in ("a", "b", "c"):
-        liveness.state(task)
-    assert workers.questions == [0.0]
 
 
 def test_a_forgotten_task_starts_its_silence_anew() -> None:

@@ -1,4 +1,4 @@
-"""A backfill of a year waits for the runs of sensors, not the other way round."""
+"""A long backfill waits for the runs of sensors, not the other way round."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import Queued
 from benchmarks import scale_location
 from news_platform_tests.cluster.live import DEPLOY
 
-DAYS = scale_location.DAYS.get_partition_keys()[:365]
+DAYS = scale_location.DAYS.get_partition_keys()[:40]
 LOCATION = "scale"
 
 
@@ -61,10 +61,10 @@ def _queue(
 
 
 @pytest.mark.parametrize("folder", [DEPLOY, DEPLOY.parent], ids=["cluster", "one machine"])
-def test_a_sensors_run_passes_a_year_of_backfill(tmp_path: Path, folder: Path) -> None:
+def test_a_sensors_run_passes_a_long_backfill(tmp_path: Path, folder: Path) -> None:
     with _scheduler(tmp_path, folder / "dagster.yaml") as (instance, workspace):
         for day in DAYS:
-            _queue(instance, workspace, {"dagster/backfill": "year", "dagster/partition": day})
+            _queue(instance, workspace, {"dagster/backfill": "long", "dagster/partition": day})
         wanted = _queue(instance, workspace, {"dagster/sensor_name": "follow_domain_store"})
         with QueuedRunCoordinatorDaemon(interval_seconds=1) as daemon:
             list(daemon.run_iteration(workspace))

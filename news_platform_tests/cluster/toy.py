@@ -8,11 +8,9 @@ from pathlib import Path
 import dagster as dg
 
 from news_platform.defs.runs import run_naming_resources
-from news_platform.settings import load_settings
-from news_platform.storage.objects.store import StoreOptions, open_store
+from news_platform.storage.objects.store import open_store
 
 FOLDER = Path(os.environ.get("TOY_FOLDER", "."))
-ROOT = os.environ.get("TOY_ROOT", str(FOLDER))
 SECONDS = float(os.environ.get("TOY_SECONDS", "2"))
 KEYS = [f"p{number:02}" for number in range(20)]
 
@@ -27,14 +25,7 @@ def toy(context: dg.AssetExecutionContext) -> None:
     (FOLDER / f"{key}.began").touch()
     _log.warning("the toy begins")
     time.sleep(SECONDS)
-    settings = load_settings(os.environ).storage
-    options = StoreOptions(
-        endpoint_url=settings.endpoint_url,
-        access_key=settings.access_key,
-        secret_key=settings.secret_key,
-        allow_http=settings.allow_http,
-    )
-    open_store(ROOT, options=options).put(f"{key}.txt", f"{key}\n".encode() * 3)
+    open_store(str(FOLDER)).put(f"{key}.txt", f"{key}\n".encode() * 3)
 
 
 defs = dg.Definitions([toy], resources=run_naming_resources(None), executor=dg.in_process_executor)

@@ -92,10 +92,10 @@ def test_column_lineage_joins_columns_that_exist_along_edges_that_exist(name: st
 
 
 @pytest.mark.filterwarnings("ignore:Parameter `include_sources`")  # Dagster's own parser sets it
-@pytest.mark.parametrize("what", VIEWS)
-def test_a_view_selects_something_but_not_everything(what: str) -> None:
-    selected = dg.AssetSelection.from_string(VIEWS[what], include_sources=True).resolve(GRAPH)
-    assert 1 < len(selected) < len(SPECS) or what == "what costs hours or gigabytes"
+def test_a_view_selects_something_but_not_everything() -> None:
+    for what, text in VIEWS.items():
+        selected = dg.AssetSelection.from_string(text, include_sources=True).resolve(GRAPH)
+        assert 1 < len(selected) < len(SPECS) or what == "what costs hours or gigabytes", what
 
 
 @pytest.mark.parametrize("name", JOB_ASSETS)

@@ -21,27 +21,17 @@ from news_platform_tests.emulators.sheets.server import (
     ("text", "shown", "value"),
     [
         ("1.0", "1", 1),
-        ("0042", "42", 42),
-        ("-1.50", "-1.5", -1.5),
-        ("+7", "7", 7),
         ("2,000,000.01", "2,000,000.01", 2_000_000.01),
-        ("1,000", "1,000", 1000),
         ("12,34", "12,34", "12,34"),
         ("5%", "5%", 0.05),
         ("1e5", "1.00E+05", 100_000),
         ("1e999", "1e999", "1e999"),
-        ("3_1_0", "3_1_0", "3_1_0"),
         ("nan", "nan", "nan"),
-        (".", ".", "."),
-        ("e5", "e5", "e5"),
         ("true", "TRUE", True),
         ("2020-01-01", "2020-01-01", 43831),
-        ("2020-01-01 12:00:00", "2020-01-01 12:00:00", 43831.5),
-        ("1/2/1999", "1/2/1999", 36162),
         ("2020-02-30", "2020-02-30", "2020-02-30"),
         ("2020-01-01T12:00:00Z", "2020-01-01T12:00:00Z", "2020-01-01T12:00:00Z"),
         ("'=1+1", "=1+1", "=1+1"),
-        ("=", "=", "="),
         ("", "", ""),
     ],
 )
@@ -49,22 +39,6 @@ def test_a_typed_text_is_kept_as_sheets_keeps_it(text: str, shown: str, value: V
     found = typed(text)
     assert (display(found), unformatted(found)) == (shown, value)
     assert type(unformatted(found)) is type(value)
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [
-        (1.0, "1"),
-        (1 / 3, "0.3333333333"),
-        (1 / 1024, "0.0009765625"),
-        (100 / 3, "33.33333333"),
-        (123_456_789_012_345, "123456789012345"),
-        (1e15, "1E+15"),
-        (-0.5, "-0.5"),
-    ],
-)
-def test_a_number_is_shown_with_ten_significant_digits(number: float, shown: str) -> None:
-    assert display(number) == shown
 
 
 @pytest.fixture
@@ -94,8 +68,3 @@ def test_all_render_options_return_what_sheets_returns(sheet: gspread.Spreadshee
     assert {option: _read(sheet, option)[0] for option in shown} == shown
     as_text = {"date_time_render_option": DateTimeOption.formatted_string}
     assert _read(sheet, ValueRenderOption.unformatted, **as_text)[0][1] == "2020-01-01"
-
-
-def test_a_raw_text_is_never_a_formula(sheet: gspread.Spreadsheet) -> None:
-    sheet.sheet1.update([["=1+1"]], "A1", value_input_option=ValueInputOption.raw)
-    assert _read(sheet, ValueRenderOption.formatted) == [["=1+1"]]

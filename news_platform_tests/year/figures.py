@@ -24,7 +24,8 @@ from news_platform.resources import Resources, build_options, collect_options
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform.storage.units import wanted_inputs
-from news_platform_tests.year.ideal import DayGroup, groups, ideal_runs
+from news_platform_tests.year.ideal import followed_by, ideal_runs
+from news_platform_tests.year.plan import Arrival
 from news_platform_tests.year.simulated import Place
 
 ASSETS = ("raw_news", "domain_buckets", "domain_store", "domain_catalog")
@@ -102,7 +103,7 @@ def read_figures(place: Place, instance: dg.DagsterInstance) -> YearFigures:
         bytes_merged=merged,
         bytes_held=_held_bytes(instance),
         longest_wait=max((wait for _, wait in waits), default=timedelta()),
-        waits=[f"{group.day} from {group.settled_at}: {wait}" for group, wait in waits],
+        waits=[f"{one.name}: {wait}" for one, wait in waits if wait],
         unexplained=[f"{run}" for run in runs if not _is_explained(run, named | failed)],
         broken_ticks=[f"{one['name']}: {one['error']}" for one in ticks if one["error"]],
         alerts=_alerts(place),
@@ -162,28 +163,16 @@ def read_ticks(place: Place) -> list[dict[str, object]]:
     return list({(row["name"], row["id"]): row for row in rows}.values())
 
 
-def _waits(place: Place, runs: Sequence[MadeRun]) -> Iterator[tuple[DayGroup, timedelta]]:
-    """Yield how long each group of WARCs waited for its follower, outages apart.
-
-    A sensor has its own place in a tick, before or after the one that sees new WARCs.
-    """
-    ways = [groups(place.plan, grows_on_tie=is_so) for is_so in (True, False)]
-    ours = [run for run in runs if run.asset == "domain_buckets"]
-    for day in place.plan.days:
-        found = [[(group, _wait(place, ours, group)) for group in way[day]] for way in ways]
-        yield from min(found, key=lambda waits: max(wait for _, wait in waits))
-
-
-def _wait(place: Place, runs: Sequence[MadeRun], group: DayGroup) -> timedelta:
-    """Return how long it took until a run for a settled group began.
-
-    A day whose WARCs are old when they are seen, after an outage of the crawl, may be followed as
-    soon as all of them are collected.
-    """
-    begun = [run.at for run in runs if run.builds(str(group.day)) and run.at >= group.seen_at]
-    late = [at for at in begun if at >= group.settled_at]
-    until = min(late, default=group.settled_at if begun else place.plan.end)
-    return until - group.settled_at - _outage(place, group.settled_at, until)
+def _waits(place: Place, runs: Sequence[MadeRun]) -> Iterator[tuple[Arrival, timedelta]]:
+    """Yield how much later than it had to each WARC was followed, outages apart."""
+    plan = place.plan
+    for one in plan.arrivals:
+        if one.day in plan.days:
+            day = str(one.day)
+            begun = (run.at for run in runs if run.asset == "domain_buckets" and run.builds(day))
+            followed = min((at for at in begun if at >= one.at), default=plan.end)
+            wait = followed - followed_by(plan, one) - _outage(place, one.at, followed)
+            yield one, max(wait, timedelta())
 
 
 def _outage(place: Place, start: datetime, end: datetime) -> timedelta:

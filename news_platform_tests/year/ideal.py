@@ -1,20 +1,20 @@
-"""What a simulation would need without trouble: runs per asset, and when each day settles.
+"""What a simulation would need without trouble: runs per asset, and when WARCs must be followed.
 
 The ideal number of runs is that of the issue which asked for the simulation, and counts no ticks,
 no outages and no order of sensors: raw_news every 4 hours per growing day, and of each follower one
 run per settled day, range group and late group. When a day settles is what its rules in the
-documentation say, by what ticks an hour apart can have seen. Nothing here is taken from the code
-that follows the crawl.
+documentation say. Nothing here is taken from the code that follows the crawl.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
 from news_platform_tests.year.plan import Arrival, YearPlan
 
 _COLLECT = timedelta(hours=4)
 _QUIET = timedelta(hours=5)
+# After so long, all of a day that is not late is uploaded, and a later day is listed.
+_UPLOADED = timedelta(hours=3)
 # The 64 buckets of a simulation are 4 ranges of 16, and one run builds 4 ranges.
 _RANGE_GROUPS = 1
 _FOLLOWERS = {
@@ -63,92 +63,34 @@ def _after(firsts: Mapping[date, datetime], day: date) -> datetime | None:
     return min((moment for other, moment in firsts.items() if other > day), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class DayGroup:
-    """WARCs of a day that are followed together: when the last is seen, and when they must be."""
+def followed_by(plan: YearPlan, one: Arrival) -> datetime:
+    """Return when a WARC must have been followed at the latest, outages apart.
 
-    day: date
-    seen_at: datetime
-    settled_at: datetime
-
-
-def groups(plan: YearPlan, *, grows_on_tie: bool = True) -> Mapping[date, list[DayGroup]]:
-    """Return when the WARCs of each day are to be followed, by what a tick can have seen.
-
-    Sensors tick in any order. So a WARC that is seen in the tick in which its day settles either
-    makes the day grow (`grows_on_tie`), or comes late because the day has just been followed.
+    A day is followed after five quiet hours, and a late WARC with it or with the late ones of its
+    span. One that was published again is found by a look at half past two.
     """
-    by_day = _by_day(plan)
-    seen = {
-        day: sorted(_tick_after(plan, one.at) for one in by_day[day] if not one.version)
-        for day in plan.days
-    }
-    firsts = {day: moments[0] for day, moments in seen.items()}
+    if one.version:
+        look = _next_night(one.at)
+        while plan.is_down("crawl", plan.next_tick(look)) or plan.is_down("root", look):
+            look += timedelta(days=1)
+        return look + 3 * plan.tick
+    end = datetime.combine(one.day + timedelta(days=1), time(), UTC)
     late = timedelta(hours=plan.options.late_hours)
-    return {
-        day: [
-            *_day_groups(day, seen[day], firsts, late=late, grows_on_tie=grows_on_tie),
-            *(DayGroup(day, at, at) for at in _redone_at(plan, by_day[day])),
-        ]
-        for day in plan.days
-    }
+    # No later day is listed after the last one, which settles by itself.
+    last = is_after = end + (late if one.day == plan.days[-1] else _UPLOADED)
+    for other in plan.arrivals:
+        if other.day == one.day and not other.version and other.at <= last + _QUIET:
+            last = max(last, other.at)
+    settled = last + _QUIET
+    if one.at <= is_after:
+        return settled
+    with_late_ones = end + late * ((one.at - end) // late + 1)
+    return max(settled, with_late_ones) if one.at <= last else with_late_ones
 
 
-def _redone_at(plan: YearPlan, arrivals: Sequence[Arrival]) -> list[datetime]:
-    return [_redone(plan, one) for one in arrivals if one.version]
-
-
-def _redone(plan: YearPlan, one: Arrival) -> datetime:
-    """Return when a WARC is collected again: a look at half past two finds it, a tick requests it.
-
-    Its day is followed at once. A look during an outage finds nothing; the next night's does.
-    """
-    night = datetime.combine(one.at.date(), time(2, 30), UTC)
-    look = night if night > one.at else night + timedelta(days=1)
-    while _is_down(plan, plan.next_tick(look)):
-        look += timedelta(days=1)
-    found = plan.next_tick(look) + timedelta(minutes=30)
-    return _tick_after(plan, _tick_after(plan, found) + timedelta(minutes=30))
-
-
-def _tick_after(plan: YearPlan, moment: datetime) -> datetime:
-    """Return the first tick from a moment on at which the crawl and the root answer."""
-    tick = moment if plan.is_tick(moment) else plan.next_tick(moment)
-    while _is_down(plan, tick):
-        tick += plan.tick
-    return tick
-
-
-def _is_down(plan: YearPlan, moment: datetime) -> bool:
-    return plan.is_down("crawl", moment) or plan.is_down("root", moment)
-
-
-def _day_groups(
-    day: date,
-    seen: Sequence[datetime],
-    firsts: Mapping[date, datetime],
-    *,
-    late: timedelta,
-    grows_on_tie: bool,
-) -> Iterator[DayGroup]:
-    end = datetime.combine(day + timedelta(days=1), time(), UTC)
-    later = [moment for other, moment in firsts.items() if other > day]
-    is_after = min(later, default=end + late)
-    last, settled = seen[0], seen[0] + _QUIET
-    for moment in seen:
-        due = max(settled, is_after)
-        if moment > due or (moment == due and not grows_on_tie):
-            break
-        last, settled = moment, moment + _QUIET
-    settled = max(settled, is_after)
-    yield DayGroup(day, last, settled)
-    together = {
-        end + late * (int((one - end) / late) + 1): one
-        for one in seen
-        if one > settled or (one == settled and not grows_on_tie)
-    }
-    for moment, one in sorted(together.items()):
-        yield DayGroup(day, one, moment)
+def _next_night(moment: datetime) -> datetime:
+    night = datetime.combine(moment.date(), time(2, 30), UTC)
+    return night if night > moment else night + timedelta(days=1)
 
 
 def _by_day(plan: YearPlan) -> Mapping[date, list[Arrival]]:

@@ -141,7 +141,14 @@ class YearPlan:
             # Drawn apart, so that a longer plan begins like a shorter one.
             own = random.Random(f"republished {number} {self.options.seed}")
             old = own.choice([one for one in found if one.day == self.days[number]])
-            found.append(Arrival(old.at + timedelta(days=trouble.republished_after), old.day, old.number, version=1))
+            found.append(
+                Arrival(
+                    old.at + timedelta(days=trouble.republished_after),
+                    old.day,
+                    old.number,
+                    version=1,
+                )
+            )
         return sorted(found, key=lambda one: (one.at, one.path))
 
     def arrived(self, now: datetime) -> Sequence[Arrival]:

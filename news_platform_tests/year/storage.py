@@ -6,7 +6,7 @@ in a simulation that is nearly all of the time. What they store, and how, is unc
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import dagster as dg
 import sqlalchemy as sa
@@ -14,7 +14,6 @@ from dagster._core.storage.event_log import ConsolidatedSqliteEventLogStorage
 from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.schedules import SqliteScheduleStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
-from dagster._serdes import ConfigurableClassData
 
 
 class _Shared:
@@ -22,6 +21,14 @@ class _Shared:
 
     _opened: ClassVar[dict[type, Any]] = {}
     _conn_string: str
+
+    @classmethod
+    def from_config_value(cls, inst_data: Any, config_value: Mapping[str, Any]) -> Any:
+        """Return the one storage of this process."""
+        if cls not in cls._opened:
+            make = getattr(cls, "from_local", cls)
+            cls._opened[cls] = make(inst_data=inst_data, **config_value)
+        return cls._opened[cls]
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
@@ -50,22 +57,8 @@ class _Shared:
         """Stay open for the next instance."""
 
 
-def _shared(kind: type, made: Any) -> Any:
-    return _Shared._opened.setdefault(kind, made)
-
-
 class SharedRunStorage(_Shared, SqliteRunStorage):
     """Runs."""
-
-    @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
-    ) -> Self:
-        """Return the one storage of this process."""
-        if cls not in cls._opened:
-            _shared(cls, cls.from_local(inst_data=inst_data, **config_value))
-        found: Self = cls._opened[cls]
-        return found
 
     def has_run_stats_index_cols(self) -> bool:
         """Return what the tables of this version of Dagster have."""
@@ -78,16 +71,6 @@ class SharedRunStorage(_Shared, SqliteRunStorage):
 
 class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
     """Ticks and cursors."""
-
-    @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
-    ) -> "SharedScheduleStorage":
-        """Return the one storage of this process."""
-        if cls not in cls._opened:
-            _shared(cls, cls.from_local(inst_data=inst_data, **config_value))
-        found: SharedScheduleStorage = cls._opened[cls]
-        return found
 
     def has_built_index(self, migration_name: str) -> bool:
         """Look once: a simulation migrates nothing."""
@@ -102,16 +85,6 @@ class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
 
 class SharedEventLogStorage(_Shared, ConsolidatedSqliteEventLogStorage):
     """Events, all in one file: creating a file per run would take most of a run's time."""
-
-    @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]
-    ) -> Self:
-        """Return the one storage of this process."""
-        if cls not in cls._opened:
-            _shared(cls, cls(inst_data=inst_data, **config_value))
-        found: Self = cls._opened[cls]
-        return found
 
     def _connect(self) -> Any:
         return self.connect()

@@ -2,7 +2,12 @@
 
 import json
 import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -13,22 +18,76 @@ from news_platform.cluster.queues import HEAVY, LIGHT
 from news_platform.defs.runs import run_assets
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import open_store
+from news_platform_tests.year.daemon import write_home
 from news_platform_tests.year.figures import ASSETS
-from news_platform_tests.year.running import THREE_DAYS, YEAR, Simulation, simulate
+from news_platform_tests.year.plan import Trouble, YearOptions
+from news_platform_tests.year.simulated import Place
 
-_CLUSTER = yaml.safe_load((Path(__file__).parents[2] / "deploy/dagster.yaml").read_text())
+PROJECT = Path(__file__).parents[2]
+_CLUSTER = yaml.safe_load((PROJECT / "deploy/dagster.yaml").read_text())
 HEAVY_ASSETS = _CLUSTER["run_launcher"]["config"]["heavy_assets"]
 NIGHTLY = ("maintain_crawl", "check_newest_data")
+THREE_DAYS = YearOptions(
+    days=3,
+    warcs=8,
+    backfill_days=1,
+    backfill_on=1,
+    backfill_warcs=2,
+    late_hours=8,
+    step_minutes=120,
+    trouble=Trouble(
+        outages=(("crawl", 28, 5), ("root", 56, 1)),
+        kill_days=(1,),
+        republished_days=(0,),
+        republished_after=1.5,
+        broken_day=1,
+    ),
+)
+YEAR = YearOptions(
+    days=365,
+    backfill_days=90,
+    backfill_on=40,
+    trouble=Trouble(
+        outages=(("crawl", 20 * 24 + 7, 8), ("crawl", 150 * 24, 72), ("root", 200 * 24 + 3, 1)),
+        kill_days=tuple(range(3, 365, 7)),
+        republished_days=(60, 240),
+        broken_day=100,
+    ),
+)
 
 
-def judge(year: Simulation) -> None:
-    """Compare all figures with what must hold."""
+@dataclass(frozen=True)
+class Simulation:
+    """A finished simulation: its place and its figures."""
+
+    place: Place
+    figures: Mapping[str, Any]
+
+
+def simulate(folder: Path, options: YearOptions) -> Simulation:
+    """Run a simulation to its end, from where it was if it was begun before."""
+    place = Place(folder)
+    if not place.home.exists():
+        place.write_options(options)
+        write_home(place)
+    environ = {name: text for name, text in os.environ.items() if name != "DAGSTER_HOME"}
+    command = [sys.executable, "-m", "news_platform_tests.year", str(folder)]
+    with (folder / "log").open("ab") as log:
+        done = subprocess.run(
+            command, env=environ, cwd=PROJECT, stdout=log, stderr=log, check=False
+        )
+    assert done.returncode == 0, (folder / "log").read_text(errors="replace")[-3000:]
+    return Simulation(place, json.loads((folder / "figures.json").read_text()))
+
+
+def judge(year: Simulation, *, most_runs: float) -> None:
+    """Compare all figures with what must hold; `most_runs` is per run that is needed."""
     figures, plan = year.figures, year.place.plan
     assert figures["different"] == [], "every dataset equals an undisturbed build"
     assert not any(figures["stale"].values()), "nothing was given up"
     assert figures["unexplained"] == [], "the log of ticks explains every run"
     assert figures["broken_ticks"] == []
-    assert figures["run_ratio"] <= 1.3, (figures["runs"], figures["ideal"])
+    assert figures["run_ratio"] <= most_runs, (figures["runs"], figures["ideal"])
     assert figures["byte_ratio"] <= 1.5
     assert figures["longest_wait"] <= 2 * 3600, figures["waits"]
     assert figures["failed"] >= len(plan.kills), "there was trouble"
@@ -53,7 +112,7 @@ def three_days(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
 
 
 def test_three_days_of_trouble_end_as_if_there_had_been_none(three_days: Simulation) -> None:
-    judge(three_days)
+    judge(three_days, most_runs=1.5)
 
 
 def test_runs_of_sensors_go_to_the_queues_of_their_assets(three_days: Simulation) -> None:
@@ -81,4 +140,4 @@ def test_a_year_of_trouble_ends_as_if_there_had_been_none(tmp_path: Path) -> Non
     """At most about an hour on an idle machine; SIMULATED_YEAR names a folder to go on in."""
     folder = Path(os.environ.get("SIMULATED_YEAR", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
-    judge(simulate(folder, YEAR))
+    judge(simulate(folder, YEAR), most_runs=1.3)

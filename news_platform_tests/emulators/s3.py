@@ -1,5 +1,6 @@
 """An S3 server on loopback (moto), and empty buckets in it."""
 
+import logging
 import os
 import socket
 import subprocess
@@ -18,6 +19,19 @@ from news_platform_tests.emulators.sharing import alone, session_pid, worker_nam
 _BUCKET_NUMBERS = count(1)
 # Python warns of processes that still run when their object goes.
 _KEPT: list[subprocess.Popen[bytes]] = []
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """Run the server on a free port and yield its URL."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # otherwise one line per request
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
 
 
 def new_bucket(server_url: str) -> str:

@@ -26,7 +26,7 @@ class _Shared:
     def from_config_value(cls, inst_data: Any, config_value: Mapping[str, Any]) -> Any:
         """Return the one storage of this process."""
         if cls not in cls._opened:
-            make = getattr(cls, "from_local", cls)
+            make: Any = getattr(cls, "from_local", cls)
             cls._opened[cls] = make(inst_data=inst_data, **config_value)
         return cls._opened[cls]
 

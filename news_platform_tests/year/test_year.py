@@ -2,12 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -18,66 +13,13 @@ from news_platform.cluster.queues import HEAVY, LIGHT
 from news_platform.defs.runs import run_assets
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import open_store
-from news_platform_tests.year.daemon import write_home
 from news_platform_tests.year.figures import ASSETS
-from news_platform_tests.year.plan import Trouble, YearOptions
-from news_platform_tests.year.simulated import Place
+from news_platform_tests.year.running import THREE_DAYS, YEAR, Simulation, simulate
 
 PROJECT = Path(__file__).parents[2]
 _CLUSTER = yaml.safe_load((PROJECT / "deploy/dagster.yaml").read_text())
 HEAVY_ASSETS = _CLUSTER["run_launcher"]["config"]["heavy_assets"]
 NIGHTLY = ("maintain_crawl", "check_newest_data")
-THREE_DAYS = YearOptions(
-    days=3,
-    warcs=8,
-    backfill_days=1,
-    backfill_on=1,
-    backfill_warcs=2,
-    late_hours=8,
-    step_minutes=120,
-    trouble=Trouble(
-        outages=(("crawl", 28, 5), ("root", 56, 1)),
-        kill_days=(1,),
-        republished_days=(0,),
-        republished_after=1.5,
-        broken_day=1,
-    ),
-)
-YEAR = YearOptions(
-    days=365,
-    backfill_days=90,
-    backfill_on=40,
-    trouble=Trouble(
-        outages=(("crawl", 20 * 24 + 7, 8), ("crawl", 150 * 24, 72), ("root", 200 * 24 + 3, 1)),
-        kill_days=tuple(range(3, 365, 7)),
-        republished_days=(60, 240),
-        broken_day=100,
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """A finished simulation: its place and its figures."""
-
-    place: Place
-    figures: Mapping[str, Any]
-
-
-def simulate(folder: Path, options: YearOptions) -> Simulation:
-    """Run a simulation to its end, from where it was if it was begun before."""
-    place = Place(folder)
-    if not place.home.exists():
-        place.write_options(options)
-        write_home(place)
-    environ = {name: text for name, text in os.environ.items() if name != "DAGSTER_HOME"}
-    command = [sys.executable, "-m", "news_platform_tests.year", str(folder)]
-    with (folder / "log").open("ab") as log:
-        done = subprocess.run(
-            command, env=environ, cwd=PROJECT, stdout=log, stderr=log, check=False
-        )
-    assert done.returncode == 0, (folder / "log").read_text(errors="replace")[-3000:]
-    return Simulation(place, json.loads((folder / "figures.json").read_text()))
 
 
 def judge(year: Simulation, *, most_runs: float) -> None:

@@ -239,8 +239,12 @@ def test_the_tables_beside_the_pages_are_outputs_of_the_run(shell: Shell) -> Non
     assert {key.to_user_string() for key in graph.materializable_asset_keys} == set(CRAWL_OUTPUTS)
     for assets in (CRAWL_OUTPUTS, ("raw_news",)):
         events = shell.run("2025-11-01", assets=assets).get_asset_materialization_events()
-        built = {event.asset_key.to_user_string() for event in events if event.asset_key}
-        assert built == set(CRAWL_OUTPUTS)
+        built = {event.asset_key.to_user_string(): event for event in events if event.asset_key}
+        assert built.keys() == set(CRAWL_OUTPUTS)
+    captures = built["captures"].materialization.metadata
+    assert captures["dagster/partition_row_count"].value == 3
+    assert "example.com/" not in str(captures["preview"].value)
+    assert str(captures["dagster/uri"].value).endswith("day=01")
 
 
 def test_a_day_with_other_options_is_outdated_and_redone(shell: Shell) -> None:

@@ -34,7 +34,8 @@ def _stale(store: ObjectStore) -> dict[str, list[str]]:
 
 def _copy(store: ObjectStore, target: ObjectStore) -> None:
     for info in store.list():
-        target.put(info.path, store.read(info.path))
+        if not info.path.startswith("world/"):
+            target.put(info.path, store.read(info.path))
 
 
 def test_a_copy_is_not_stale(copied: Path) -> None:

@@ -6,7 +6,6 @@ import polars as pl
 
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
 from news_platform.defs.near_duplicates import (
-    RULE,
     every_article_has_one_cluster,
     every_member_has_a_twin,
 )
@@ -14,22 +13,8 @@ from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
-from news_platform_tests.defs.over import over
 from news_platform_tests.near_duplicates.days import Corpus, day
 from news_platform_tests.near_duplicates.stories import story, variant
-
-
-def test_days_follow_both_tables_one_run_at_a_time(
-    local_store: ObjectStore, tmp_path: Path
-) -> None:
-    corpus = Corpus(local_store, tmp_path)
-    corpus.add(0, {"crawled": story(1)})
-    corpus.add(1, {"fed": story(2)}, is_feed=True)
-    resources = over(local_store)
-    assert RULE.stale(resources).keys() == {day(0), day(1)}
-    assert RULE.limits_in(resources).runs == 1
-    corpus.build(0, 1)
-    assert RULE.stale(resources) == {}
 
 
 def test_clusters_that_were_changed_by_hand_are_red(

@@ -97,7 +97,11 @@ WALKS = {"crawl": record_crawl_walk, "feed": record_feed_walk}
 
 
 def _record(name: str, words: list[str], environ: Mapping[str, str], log: Path) -> Steps:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("NEWS_PLATFORM")}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("NEWS_PLATFORM") or key == "NEWS_PLATFORM_SAMPLE_WORLD"
+    }
     kept.pop("DAGSTER_HOME", None)
     path = os.pathsep.join([str(STARTUP), str(PROJECT)])
     done = subprocess.run(

@@ -19,7 +19,10 @@ MOST_MODULES = {"crawl": 47, "feed": 65}
 
 
 @pytest.mark.parametrize("name", WALKS)
-def test_the_page_lists_the_modules_that_a_record_passes(name: str, tmp_path: Path) -> None:
+def test_the_page_lists_the_modules_that_a_record_passes(
+    name: str, sample_world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEWS_PLATFORM_SAMPLE_WORLD", str(sample_world))
     traced = WALKS[name](tmp_path)
     listed = parse_walk(read_page_walk(name))
     # Threads may enter two modules in either order, so the order within a step is the page's.

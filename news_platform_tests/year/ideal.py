@@ -15,7 +15,7 @@ _COLLECT = timedelta(hours=4)
 _QUIET = timedelta(hours=5)
 # After so long, all of a day that is not late is uploaded, and a later day is listed.
 _UPLOADED = timedelta(hours=3)
-# The 64 buckets of a simulation are 4 ranges of 16, and one run builds 4 ranges.
+# The 32 buckets of a simulation are 2 ranges of 16, and one run builds up to 4 ranges.
 _RANGE_GROUPS = 1
 _FOLLOWERS = {
     "domain_buckets": 1,

@@ -153,7 +153,7 @@ class Place:
                 "NEWS_PLATFORM_ROOT": str(root),
                 "NEWS_PLATFORM_CRAWL_URL": str(self.crawl),
                 "NEWS_PLATFORM_WORKERS": "0",
-                "NEWS_PLATFORM_BUCKETS": "64",
+                "NEWS_PLATFORM_BUCKETS": "32",
                 "NEWS_PLATFORM_LATE_HOURS": str(self.plan.options.late_hours),
                 "NEWS_PLATFORM_ALERT_WEBHOOK": self._webhook,
                 # A fifth of a second of real time: the simulated clock stands still in a run.

@@ -149,7 +149,7 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
             state.delivered_at = now
             # Without a run, nothing happens before the next tick; at the end, little after it.
             is_drain = now > plan.arrivals[-1].at
-            idle_until = plan.next_tick(now, count=4 if is_drain else 1)
+            idle_until = plan.next_tick(now, count=2 if is_drain else 1)
             state.now = idle_until if daemon.is_idle else now + _RUNS_EVERY
         _log_ticks(daemon, state)
     _write_state(place, state)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from news_platform.corpus.pipeline import crawl_dataset, feed_dataset
-from news_platform.server import versions
 from news_platform.server.versions import BLOCK_ROWS, ArticleRows, DataVersion
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -69,11 +68,3 @@ def test_a_replaced_day_is_read_again_and_leaves_the_memory(
     assert _texts(rows, 2) == ["Another text."]
     kept = [one for one in rows._kept.values() if "text" in one.columns]
     assert {text for one in kept for text in one["text"]} == {"Another text."}
-
-
-def test_the_memory_has_a_limit(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "_MOST_BYTES", 300_000)
-    rows = _rows(store)
-    for number in range(0, COUNT, 50):
-        assert _texts(rows, number, DAY) == [f"Text {number}."]
-        assert rows._kept.currsize <= 300_000

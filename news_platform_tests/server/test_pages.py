@@ -185,13 +185,6 @@ def test_no_page_is_larger_than_100_kb(small: Explorer, demo_explorer: Explorer)
     assert {name: size for name, size in sizes.items() if size > LARGEST_PAGE} == {}
 
 
-def test_a_wrong_search_says_where_it_is_wrong(small: Explorer) -> None:
-    reply = small.get("/?q=bridge+AND+%28")
-    assert reply.status == 400
-    assert 'class="mistake"' in reply.text and "invalid query at its end" in reply.text
-    assert 'value="bridge AND ("' in reply.text
-
-
 def test_a_page_that_is_not_there_is_a_page(small: Explorer, small_root: Path) -> None:
     for path in ("/nothing", "/articles/zz", "/domains/nobody.example", "/static/../app.py"):
         reply = small.get(path)

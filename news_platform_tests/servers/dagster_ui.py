@@ -77,16 +77,6 @@ def running_ui(
         yield ui
 
 
-@contextlib.contextmanager
-def running_daemon(home: Path, environ: Mapping[str, str], definitions: Path) -> Iterator[Path]:
-    """Run a daemon over the definitions of a file until the block ends; give its log."""
-    prepare_home(home)
-    env = {**os.environ, **environ, "DAGSTER_HOME": str(home)}
-    words = ["dagster._daemon", "run", "-f", str(definitions)]
-    with _running(words, env, home / "daemon.log"):
-        yield home / "daemon.log"
-
-
 def prepare_home(home: Path) -> None:
     """Make a Dagster home with the project's instance file."""
     home.mkdir(parents=True, exist_ok=True)

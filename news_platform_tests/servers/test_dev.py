@@ -50,16 +50,9 @@ class Dev:
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
         """Send a GET to 127.0.0.1 with these headers; return the status and the body."""
-        return self._ask("GET", path, headers)
-
-    def post(self, path: str, **headers: str) -> tuple[int, str]:
-        """Send a POST without a body."""
-        return self._ask("POST", path, headers)
-
-    def _ask(self, method: str, path: str, headers: dict[str, str]) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
-            connection.putrequest(method, path, skip_host=True)
+            connection.putrequest("GET", path, skip_host=True)
             for name, value in headers.items():
                 connection.putheader(name.replace("_", "-"), value)
             connection.endheaders()
@@ -119,30 +112,15 @@ def test_dev_answers_within_half_a_minute(dev: Dev) -> None:
     }
 
 
-def test_loopback_names_and_configured_hosts_are_answered(dev: Dev) -> None:
-    for host in (f"localhost:{dev.port}", "127.0.0.1", "[::1]:1", EXPLORER):
+def test_a_foreign_host_gets_400_with_one_line_and_a_configured_one_is_answered(dev: Dev) -> None:
+    for host in (f"localhost:{dev.port}", "[::1]:1", EXPLORER):
         assert dev.get("/server_info", Host=host)[0] == 200, host
-
-
-def test_a_foreign_host_gets_400_with_one_line(dev: Dev) -> None:
     for host in _FOREIGN:
         for path in ("/server_info", "/", "/graphql?query={version}", "/dagit/notebook"):
             status, body = dev.get(path, Host=host)
             assert status == 400
             assert body.count("\n") == 1 and repr(host) in body, body
             assert "NEWS_PLATFORM_ALLOWED_HOSTS" in body
-
-
-def test_a_page_of_another_site_runs_no_query(dev: Dev) -> None:
-    local = f"127.0.0.1:{dev.port}"
-    query = "/graphql?query={version}"
-    assert dev.post(query, Host=local, Content_Length="0")[0] == 200
-    origin = "http://evil.example"
-    assert dev.post(query, Host=local, Origin=origin, Content_Length="0")[0] == 400
-    image = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}
-    assert dev.get(query, Host=local, **image)[0] == 400
-    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Accept": "text/html"}
-    assert dev.get("/", Host=local, **link)[0] == 200
 
 
 def test_graphql_over_a_websocket_answers_allowed_hosts_only(dev: Dev) -> None:

@@ -201,15 +201,6 @@ def test_no_production_module_knows_the_sample_world() -> None:
     assert knowing == KNOWS_THE_SAMPLE.keys()
 
 
-def test_a_class_name_means_one_thing() -> None:
-    places: dict[str, list[Path]] = {}
-    for path in SOURCES:
-        for node in ast.walk(_tree(path)):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name.lstrip("_"), []).append(path)
-    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
-
-
 def test_no_module_is_longer_than_450_lines() -> None:
     lengths = {path: (PACKAGE / path).read_text(encoding="utf-8").count("\n") for path in SOURCES}
     assert {path: lines for path, lines in lengths.items() if lines > 450} == {}

@@ -133,13 +133,6 @@ def test_a_dropped_response_says_why(news: NewsData) -> None:
     assert {one.details["reason"] for one in dropped} == {"not_html"}
 
 
-def test_a_feed_shows_its_polls_and_who_links_to_it(news: NewsData) -> None:
-    found = news.explain("wire.meridian.example/rss.xml")
-    assert found.kind == "feed" and found.known
-    assert of_state(found, "feeds", "polled") and of_state(found, "feeds", "active")
-    assert "link to the feed" in of_state(found, "feed_candidates", "listed")[0].text
-
-
 def test_a_domain_shows_its_records_rules_feeds_and_articles(news: NewsData) -> None:
     found = news.explain("Calderpost.example")
     assert (found.kind, found.subject, found.known) == ("domain", "calderpost.example", True)

@@ -1,7 +1,5 @@
 """From settings to opened resources."""
 
-import asyncio
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from news_platform.resources import (
     segment_options,
     sheets_access,
 )
-from news_platform.sample.world import WORLD_NOW, SampleResources, place_inputs, world_folder
+from news_platform.sample.world import SampleResources, place_inputs, world_folder
 from news_platform.setting_sections.features import (
     RssSettings,
     SheetsSettings,
@@ -26,7 +24,6 @@ from news_platform.storage.commit.root import read_world
 from news_platform.takedowns.build_filters import input_filter
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.verify import VerificationReport, verify_objects
-from news_platform.web.fetch import WebFetcher
 from news_platform_tests.takedowns.asked import ask
 
 
@@ -73,28 +70,6 @@ def test_a_sample_root_reads_the_sample_crawl(sample_resources: SampleResources)
     listing = "crawl-data/CC-NEWS/2025/11/warc.paths.gz"
     assert sample_resources.crawl.store.exists(listing)
     assert read_world(sample_resources.data_root.store) == "sample"
-
-
-def test_a_sample_root_reaches_the_sample_sites_and_nothing_else(
-    sample_resources: SampleResources,
-) -> None:
-    options = sample_resources.web.fetch_options
-    host = min(options.host_map)
-
-    async def status() -> int:
-        async with WebFetcher(options) as fetcher:
-            return (await fetcher.fetch(f"https://{host}/robots.txt")).status
-
-    assert asyncio.run(status()) in (200, 404)
-    assert all(host.endswith(".example") for host in options.host_map)
-
-
-def test_a_frozen_sample_clock_stands_and_a_running_one_goes_on(
-    sample_resources: SampleResources,
-) -> None:
-    assert sample_resources.clock.now() == WORLD_NOW
-    running = SampleResources(sample_resources.settings).clock
-    assert WORLD_NOW <= running.now() < WORLD_NOW + timedelta(minutes=10)
 
 
 def test_a_remote_root_needs_a_place_for_the_sample_world() -> None:

@@ -97,21 +97,6 @@ def test_status_names_every_file_that_is_not_read(root: str, research: Path) -> 
     assert shown.count("not read: raw/") == 3
 
 
-def test_a_bad_file_fails_alone_and_the_command_says_so(
-    root: str, research: Path, tmp_path: Path
-) -> None:
-    bad, worse = tmp_path / "bad.json", tmp_path / "worse.json"
-    bad.write_text("[]")
-    worse.write_text("{")
-    words = ("import", str(bad), str(worse), str(research), *WHERE)
-    done = DOMAINS.run(root, *words, "--json")
-    assert isinstance(done.exception, InputError) and "bad.json" in str(done.exception)
-    assert list(json.loads(done.stdout)["imported"]) == [str(research)]
-    shown = DOMAINS.run(root, *words).stdout
-    assert f"{bad} failed: 'bad.json' is not a research file" in shown
-    assert f"{worse} failed: invalid JSON in 'worse.json'" in shown
-
-
 def test_a_batch_and_a_domain_can_be_surveyed_again_on_a_later_day(
     root: str, research: Path
 ) -> None:
@@ -167,6 +152,7 @@ def test_what_is_due_is_surveyed_again_once_and_its_tables_are_built(
         (["resurvey", "nowhere.example"], "is in no research file"),
         (["resurvey", "--batch", "gb|news|2025-11-01"], "no such batch"),
         (["import", __file__, *WHERE[:3], "../x", *WHERE[4:]], "invalid batch"),
+        (["import", __file__, *WHERE], "test_domains.py"),
     ],
     ids=lambda it: it if isinstance(it, str) else it[0],
 )

@@ -86,11 +86,6 @@ def test_wrong_use_exits_with_2(root: Path, words: tuple[str, ...]) -> None:
     assert EXPORT.run(root, *words).exit_code == 2
 
 
-def test_a_file_of_unknown_format_is_refused_by_name(root: Path, tmp_path: Path) -> None:
-    done = EXPORT.run(root, "--output", str(tmp_path / "articles.doc"))
-    assert "expected --format, or one of .csv" in str(done.exception)
-
-
 def test_a_reader_that_stops_early_ends_the_export_without_a_word(root: Path) -> None:
     words = ["-m", "news_platform.cli", "rss", "export", "--root", str(root)]
     with subprocess.Popen(

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.rss.ledger.feed_rows import upsert_feed
-from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.sample.world import place_inputs
 from news_platform.storage.objects.store import open_store
-from news_platform.storage.sql.engine import ledger_url, open_engine
 from news_platform.web.opml import opml_feeds
 from news_platform_tests.cli.runner import Commands
 
@@ -78,16 +75,3 @@ def test_export_gives_deltas_daily_files_and_opml(root: Path) -> None:
 def test_a_named_feed_that_is_refused_fails_with_its_reason(root: Path) -> None:
     result = RSS.run(root, "discovery", "--feed", "https://nowhere.example/rss")
     assert (result.exit_code, "unreachable" in result.stdout) == (1, True)
-
-
-def test_a_rejected_feed_that_is_taken_after_all_is_not_passed_over_in_silence(
-    root: Path,
-) -> None:
-    feed = "https://wire.meridian.example/rss.xml"
-    engine = open_engine(ledger_url(str(root), None))
-    with write_transaction(engine) as change:
-        upsert_feed(change, feed, status="rejected")
-    engine.dispose()
-    last = RSS.text(root, "discovery", "--feed", feed).splitlines()[-1]
-    assert last == "1 candidates, 0 known, 0 added, 1 active again"
-    assert RSS.json(root, "discovery", "--feed", feed)["revived"] == 0

@@ -10,12 +10,10 @@ from news_platform.server.guards import (
     CONTENT_SECURITY_POLICY,
     ClientRates,
     client_address,
-    parse_address,
     parse_proxies,
     server_options,
 )
 from news_platform.settings import load_settings
-from news_platform.web.allowed_hosts import is_loopback
 from news_platform_tests.server.explorer import Explorer, exploring
 
 TOKEN = "a-long-and-secret-token"
@@ -87,19 +85,6 @@ def test_another_address_needs_a_token_of_some_length() -> None:
     options = server_options(settings, host="192.0.2.1", port=1)
     assert "192.0.2.1" in options.allowed_hosts
     assert TOKEN not in repr(options)
-
-
-def test_loopback_is_told_from_other_addresses() -> None:
-    assert all(map(is_loopback, ("127.8.8.8", "::1", "::ffff:127.0.0.1", "localhost")))
-    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.1.2", "example.org")))
-
-
-def test_an_address_is_a_host_and_a_port() -> None:
-    assert parse_address("127.0.0.1:8001") == ("127.0.0.1", 8001)
-    assert parse_address("[::1]:8001") == ("::1", 8001)
-    for wrong in ("8001", "127.0.0.1", "127.0.0.1:0", "a:99999", "http://a:1"):
-        with pytest.raises(ConfigError):
-            parse_address(wrong)
 
 
 def test_a_client_waits_after_its_burst_and_others_do_not() -> None:

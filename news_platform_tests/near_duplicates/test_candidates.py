@@ -27,9 +27,11 @@ def found(
     return find_candidates(store, DAYS[: len(days)], options, scratch)
 
 
-def test_texts_of_a_day_that_share_a_key_meet_once(any_store: ObjectStore, tmp_path: Path) -> None:
+def test_texts_of_a_day_that_share_a_key_meet_once(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
     keys = [[1, 2], [3, 2], [1, 9]]
-    assert found(any_store, tmp_path, keys) == [(1, DAYS[0], 0), (2, DAYS[0], 0)]
+    assert found(local_store, tmp_path, keys) == [(1, DAYS[0], 0), (2, DAYS[0], 0)]
 
 
 def test_a_text_meets_those_of_earlier_days(local_store: ObjectStore, tmp_path: Path) -> None:
@@ -48,14 +50,9 @@ def test_as_many_shared_keys_as_asked_for_are_needed(
     assert found(local_store, tmp_path, keys, shared=2) == [(1, DAYS[0], 0), (2, DAYS[0], 0)]
 
 
-def test_one_text_and_no_text_meet_nobody(local_store: ObjectStore, tmp_path: Path) -> None:
-    assert found(local_store, tmp_path, [[1, 2]]) == []
-    assert found(local_store, tmp_path, []) == []
-
-
 def test_a_crowd_is_held_together_without_comparing_everybody(
     local_store: ObjectStore, tmp_path: Path
 ) -> None:
-    crowd = found(local_store, tmp_path, [[7]] * 1000)
-    assert len(crowd) <= 20 * 1000
-    assert {(number + 1, DAYS[0], number) for number in range(999)} <= set(crowd)
+    crowd = found(local_store, tmp_path, [[7]] * 300)
+    assert len(crowd) <= 20 * 300
+    assert {(number + 1, DAYS[0], number) for number in range(299)} <= set(crowd)

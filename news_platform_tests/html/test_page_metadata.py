@@ -1,11 +1,19 @@
-"""What pages state about themselves, and what they do not."""
+"""What pages state about themselves in JSON-LD, meta elements and links, and what they do not."""
 
 import json
 
 import pytest
 from resiliparse.parse.html import HTMLTree
 
-from news_platform.html.jsonld import PageMetadata, parse_page_metadata
+from news_platform.html.decode import parse_document
+from news_platform.html.jsonld import (
+    PageMetadata,
+    all_objects,
+    first_article_object,
+    fullest_article,
+    iter_objects,
+    parse_page_metadata,
+)
 from news_platform.html.links import FeedLink, feed_links
 
 
@@ -92,3 +100,60 @@ def test_feeds_are_links_of_a_feed_type_in_the_head() -> None:
         FeedLink("https://a.example/atom", "application/atom+xml", None),
     )
     assert feed_links(HTMLTree.parse("")) == ()
+
+
+STORY = {"@type": "NewsArticle", "headline": "Bridge opens", "datePublished": "2025-11-01"}
+
+
+def script(text: str) -> str:
+    return f'<html><script type="application/ld+json">{text}</script></html>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(STORY),
+        f"\n {json.dumps(STORY)} ;\n",
+        json.dumps({"@graph": [{"@type": "WebPage", "author": "x"}, STORY]}),
+        json.dumps(STORY, indent=1).replace("Bridge opens", "Bridge opens\n"),
+    ],
+    ids=["alone", "semicolon", "graph", "line break in a string"],
+)
+def test_both_readers_find_the_article(text: str) -> None:
+    root = parse_document(script(text))
+    assert root is not None
+    for found in (fullest_article(all_objects(root)), first_article_object(script(text).encode())):
+        assert found["headline"].strip() == "Bridge opens"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '"headline"',
+        "[" * 20_000 + '"headline"',
+    ],
+)
+def test_broken_and_deep_scripts_state_nothing(text: str) -> None:
+    root = parse_document(script(text))
+    assert root is not None
+    assert fullest_article(all_objects(root)) == {}
+    assert first_article_object(script(text).encode()) == {}
+
+
+def test_the_crawl_does_not_take_a_listed_article_for_the_page() -> None:
+    listed = {"@type": "ItemList", "itemListElement": [STORY]}
+    assert first_article_object(script(json.dumps(listed)).encode()) == {}
+
+
+def test_a_page_with_a_date_is_the_second_choice() -> None:
+    page = {"@type": "WebPage", "datePublished": "2025-11-02"}
+    assert first_article_object(script(json.dumps(page)).encode()) == page
+    both = script(json.dumps([page, STORY])).encode()
+    assert first_article_object(both) == STORY
+
+
+def test_objects_are_yielded_outer_before_inner() -> None:
+    value = {"n": 1, "x": [{"n": 2, "y": {"n": 3}}], "@graph": {"n": 4}}
+    assert [found["n"] for found in iter_objects(value)] == [1, 2, 3, 4]
+    assert [found["n"] for found in iter_objects(value, fields=("@graph",))] == [1, 4]

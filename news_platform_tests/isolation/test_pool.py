@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -206,15 +205,6 @@ def ending(future: Any) -> str:
     return type(outcome).__name__
 
 
-def test_closing_twice_is_fine_and_a_closed_pool_takes_no_items() -> None:
-    pool = act_pool()
-    pool.submit(("double", 1)).result()
-    pool.close()
-    pool.close()
-    with pytest.raises(RuntimeError):
-        pool.submit(("double", 1))
-
-
 def test_many_pools_leave_no_descriptor_and_no_process() -> None:
     def open_descriptors() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
@@ -227,19 +217,3 @@ def test_many_pools_leave_no_descriptor_and_no_process() -> None:
             list(pool.map([("double", 1), ("exit", 1), ("raise", ValueError()), ("segfault",)]))
     assert open_descriptors() == before
     assert own_children() == []
-
-
-def test_several_threads_may_share_a_pool() -> None:
-    totals: list[int] = []
-
-    def work(pool: Pool) -> None:
-        outcomes = pool.map(("double", number) for number in range(50))
-        totals.append(sum(outcome.value for outcome in outcomes if isinstance(outcome, Done)))
-
-    with act_pool(workers=2) as pool:
-        threads = [threading.Thread(target=work, args=(pool,)) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert totals == [2450] * 4

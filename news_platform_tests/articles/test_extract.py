@@ -55,11 +55,6 @@ def test_boilerplate_stays_out_of_the_clean_text(around: str) -> None:
     assert extract_article(html, URL).clean_text == TEXT
 
 
-def test_a_class_word_that_covers_the_article_is_no_sign_of_boilerplate() -> None:
-    html = f'<body><div class="sidebar-grid__content">{PROSE}</div></body>'
-    assert extract_article(html, URL).clean_text == TEXT
-
-
 def test_an_article_in_alike_chunks_is_read_whole() -> None:
     chunks = "".join(f'<div class="chunk">{part}</div>' for part in (PROSE, PROSE, PROSE))
     related = f"<div class=related><p>{SENTENCES[0]}</p></div>"
@@ -112,12 +107,6 @@ def test_pointers_credits_dates_and_notices_are_dropped(line: str) -> None:
 def test_articles_may_be_about_what_notices_are_about(line: str) -> None:
     html = f"<body><article>{PROSE}<p>{line} {SENTENCES[0]}</p>{PROSE}</article></body>"
     assert line in extract_article(html, URL).clean_text
-
-
-def test_a_prompt_in_code_is_not_a_pointer() -> None:
-    code = ">>> bridges = [] # an empty list of bridges, which the next lines of the article fill"
-    html = f"<body><article>{PROSE}<p>{SENTENCES[0]}</p><pre>{code}</pre>{PROSE}</article></body>"
-    assert code in extract_article(html, URL).clean_text
 
 
 def test_the_stated_steps_and_answers_of_an_article_are_kept() -> None:
@@ -248,8 +237,7 @@ def test_the_texts_and_facts_of_real_pages_stay_above_their_floors(
     shares = {fact: sum(found) / len(found) for fact, found in hits.items()}
     assert shares["title"] >= 0.88
     assert shares["authors"] >= 0.86
-    # Two percent of the days, and in a sample one.
-    assert hits["day"].count(False) <= max(1, len(hits["day"]) // 50)
+    assert hits["day"].count(False) <= 2
     confidences.sort()
     half = len(confidences) // 2
     low, high = (sum(f1 for _, f1 in part) for part in (confidences[:half], confidences[-half:]))

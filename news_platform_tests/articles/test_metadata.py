@@ -47,18 +47,6 @@ def ld(**facts: Any) -> str:
             id="the site's name is cut",
         ),
         pytest.param(
-            "<title>A bridge at last - Section - Post</title>",
-            "<h1>Culture - A bridge at last</h1>",
-            "A bridge at last",
-            id="without the kicker of the heading",
-        ),
-        pytest.param(
-            "<title>The Post: A bridge at last | Post</title>",
-            "<h1>The Post: A bridge at last</h1>",
-            "The Post: A bridge at last",
-            id="what is stated whole is not cut",
-        ),
-        pytest.param(
             "<title>新桥将于下月通车-社会频道-新华网</title>",
             "",
             "新桥将于下月通车",
@@ -69,12 +57,6 @@ def ld(**facts: Any) -> str:
             '<h1><a href="/">My Blog</a></h1><h2>Small models at last</h2>',
             "Small models at last",
             id="a heading that links home names the site",
-        ),
-        pytest.param(
-            "<title>Sports Wire</title>",
-            "<h2>Congress asks for an investigation</h2>",
-            "Congress asks for an investigation",
-            id="a section is not a title",
         ),
     ],
 )
@@ -93,25 +75,11 @@ def test_the_title_is_the_stated_one_without_the_site(head: str, body: str, titl
             id="the page shows the headline, and states another title for search engines",
         ),
         pytest.param(
-            "Where to sleep",
-            "<h1>Where to sleep well</h1>",
-            "Where to sleep well",
-            "Where to sleep well",
-            id="the stated title is a shortened headline",
-        ),
-        pytest.param(
             "Where to sleep tonight",
             "<h1>Live: all beds taken</h1>",
             "Where to sleep well - The Post",
             "Where to sleep well",
             id="the page shows neither, and its title is the headline",
-        ),
-        pytest.param(
-            "All beds are taken",
-            "<h1>Where to sleep well</h1>",
-            "Where to sleep well",
-            "All beds are taken",
-            id="only the stated title differs",
         ),
     ],
 )
@@ -126,41 +94,18 @@ def test_the_page_decides_between_two_stated_titles(
     assert read(head, body).title == title
 
 
-@pytest.mark.parametrize(
-    ("stated", "shown", "title"),
-    [
-        (
-            "Attack in the north: The answer has to wait",
-            "A region in crisis - The answer has to wait",
-            "The answer has to wait",
-        ),
-        (
-            "UN: The answer has to wait",
-            "UN: The answer has to wait",
-            "UN: The answer has to wait",
-        ),
-        (
-            "A bridge in town: The answer has to wait",
-            "A bridge in our town: The answer has to wait",
-            "A bridge in our town: The answer has to wait",
-        ),
-    ],
-    ids=["two kickers", "a short one that both have stays", "a reworded beginning is none"],
-)
-def test_what_follows_two_different_kickers_is_the_title(
-    stated: str, shown: str, title: str
-) -> None:
-    head = f'<meta property="og:title" content="{stated}">'
-    assert read(head, f"<h1>{shown}</h1>").title == title
+def test_what_follows_two_different_kickers_is_the_title() -> None:
+    head = '<meta property="og:title" content="Attack in the north: The answer has to wait">'
+    body = "<h1>A region in crisis - The answer has to wait</h1>"
+    assert read(head, body).title == "The answer has to wait"
+    head = '<meta property="og:title" content="UN: The answer has to wait">'
+    assert read(head, "<h1>UN: The answer has to wait</h1>").title == "UN: The answer has to wait"
 
 
 @pytest.mark.parametrize(
     ("head", "body", "authors"),
     [
         pytest.param(ld(author=[{"name": "Ada"}, "Bo"]), "", ("Ada", "Bo"), id="several"),
-        pytest.param(
-            ld(author={"givenName": "Ada", "familyName": "Writer"}), "", ("Ada Writer",), id="parts"
-        ),
         pytest.param(
             ld(author="Ada Writer and Bo Author"), "", ("Ada Writer", "Bo Author"), id="and"
         ),
@@ -179,40 +124,15 @@ def test_what_follows_two_different_kickers_is_the_title(
         ),
         pytest.param(
             "",
-            '<span class="author">Written by Shelby Loos, PhD</span>',
-            ("Shelby Loos",),
-            id="a degree is no name",
-        ),
-        pytest.param(
-            "",
             '<div class="comments"><a rel="author">Reader</a></div><a rel="author">Ada</a>',
             ("Ada",),
             id="who comments is no author",
-        ),
-        pytest.param(
-            '<meta property="og:site_name" content="The Post">'
-            '<meta name="author" content="The Post, Frankfurt, Germany">',
-            "",
-            ("The Post",),
-            id="an address is not a list of names",
         ),
         pytest.param(
             ld(author={"@type": "Organization", "name": "Desk"}),
             '<p>von <a href="/autoren/name/ada">Dr. Ada Bell</a></p>',
             ("Dr. Ada Bell",),
             id="a person before an organisation",
-        ),
-        pytest.param(
-            ld(author={"@type": "Organization", "name": "Desk of the Post"}),
-            '<span class="author">capital</span>',
-            ("Desk of the Post",),
-            id="an organisation before what is not clearly a person",
-        ),
-        pytest.param(
-            "",
-            '<span class="story-author">Ada Bell</span><span class="author-title">Gardener</span>',
-            ("Ada Bell",),
-            id="the title of an author",
         ),
         pytest.param("", "<p>Trudi was there</p>", (), id="nobody"),
     ],
@@ -239,12 +159,6 @@ MORNING = datetime(2025, 11, 3, 8, tzinfo=UTC)
     ("head", "body", "moment"),
     [
         pytest.param(ld(datePublished="2025-11-03T09:00:00+01:00"), "", MORNING, id="JSON-LD"),
-        pytest.param(
-            '<meta property="article:published_time" content="2025-11-03T08:00Z">',
-            "",
-            MORNING,
-            id="OpenGraph",
-        ),
         pytest.param(
             "",
             '<time itemprop="datePublished" datetime="2025-11-03T08:00:00Z">x</time>',

@@ -146,15 +146,6 @@ def test_refusals_and_conflicts_are_left_out_and_unknown_only_if_strict(
     assert strict.dropped["unknown_policy"] == 3
 
 
-def test_what_was_taken_down_is_not_exported(corpus: ObjectStore, tmp_path: Path) -> None:
-    options = replace(OPTIONS, covers=lambda url: "a.example" in url)
-    manifest = export_corpus(corpus, tmp_path / "out", ALL, options)
-    assert manifest.dropped["taken_down"] == 2
-    assert "a.example" not in exported(tmp_path / "out")["domain"]
-    # The copy of the text on another site is another publisher's.
-    assert "https://b.example/copy" in exported(tmp_path / "out")["url"]
-
-
 @pytest.mark.parametrize("file_format", ["parquet", "jsonl"])
 def test_the_same_selection_gives_the_same_bytes(
     corpus: ObjectStore, tmp_path: Path, file_format: str

@@ -158,7 +158,7 @@ def test_a_page_that_hangs_or_crashes_costs_itself(local_store: ObjectStore) -> 
         StoredPage(f"https://bad.example/{kind}", kind) for kind in ("hang", "crash", "raise")
     ]
     collect_pages(local_store, [hostile[0], stored[0], *hostile[1:], stored[1]])
-    options = replace(REAL, target=target, page_seconds=1.0)
+    options = replace(REAL, target=target, page_seconds=3.0)
     report = build_crawl_day(local_store, DAY, options=options)
     assert report is not None
     assert report.articles == 2

@@ -11,7 +11,6 @@ from news_platform.html.jsonld import (
     all_objects,
     first_article_object,
     fullest_article,
-    iter_objects,
     parse_page_metadata,
 )
 from news_platform.html.links import FeedLink, feed_links
@@ -114,10 +113,9 @@ def script(text: str) -> str:
     [
         json.dumps(STORY),
         f"\n {json.dumps(STORY)} ;\n",
-        json.dumps({"@graph": [{"@type": "WebPage", "author": "x"}, STORY]}),
         json.dumps(STORY, indent=1).replace("Bridge opens", "Bridge opens\n"),
     ],
-    ids=["alone", "semicolon", "graph", "line break in a string"],
+    ids=["alone", "semicolon", "line break in a string"],
 )
 def test_both_readers_find_the_article(text: str) -> None:
     root = parse_document(script(text))
@@ -151,9 +149,3 @@ def test_a_page_with_a_date_is_the_second_choice() -> None:
     assert first_article_object(script(json.dumps(page)).encode()) == page
     both = script(json.dumps([page, STORY])).encode()
     assert first_article_object(both) == STORY
-
-
-def test_objects_are_yielded_outer_before_inner() -> None:
-    value = {"n": 1, "x": [{"n": 2, "y": {"n": 3}}], "@graph": {"n": 4}}
-    assert [found["n"] for found in iter_objects(value)] == [1, 2, 3, 4]
-    assert [found["n"] for found in iter_objects(value, fields=("@graph",))] == [1, 4]

@@ -80,8 +80,8 @@ def test_the_verified_jaccard_is_the_plain_one(changed: int, seed: int) -> None:
 DAYS = ("2025-11-01", "2025-11-02")
 
 
-def store_bands(store: ObjectStore, day: str, keys: list[list[int]], *, is_new: bool) -> None:
-    rows = {"place": range(len(keys)), "bands": keys, "is_new": [is_new] * len(keys)}
+def store_bands(store: ObjectStore, day: str, keys: list[list[int]]) -> None:
+    rows = {"place": range(len(keys)), "bands": keys, "is_new": [True] * len(keys)}
     frame = pl.DataFrame(rows, schema=dict(CLUSTER_BANDS.schema))
     write_table(store, bands_path(day), frame, CLUSTER_BANDS)
 
@@ -90,32 +90,29 @@ def found(
     store: ObjectStore, scratch: Path, *days: list[list[int]], shared: int = 1
 ) -> list[tuple[int, str, int]]:
     for day, keys in zip(DAYS, days, strict=False):
-        store_bands(store, day, keys, is_new=True)
+        store_bands(store, day, keys)
     options = SketchOptions(min_shared_bands=shared)
     return find_candidates(store, DAYS[: len(days)], options, scratch)
 
 
-def test_texts_of_a_day_that_share_a_key_meet_once(
-    local_store: ObjectStore, tmp_path: Path
+@pytest.mark.parametrize(
+    ("days", "shared", "met"),
+    [
+        ([[[1, 2], [3, 2], [1, 9]]], 1, [(1, DAYS[0], 0), (2, DAYS[0], 0)]),
+        ([[[5, 6], [1, 2]], [[1, 9], [7, 8]]], 1, [(0, DAYS[0], 1)]),
+        ([[[1], [1]], [[9]]], 1, []),
+        ([[[1, 2, 3], [1, 2, 4], [1, 5, 9]]], 2, [(1, DAYS[0], 0)]),
+    ],
+    ids=["of a day, once", "of an earlier day", "not again", "as many keys as asked for"],
+)
+def test_texts_that_share_keys_meet(
+    local_store: ObjectStore,
+    tmp_path: Path,
+    days: list[list[list[int]]],
+    shared: int,
+    met: list[tuple[int, str, int]],
 ) -> None:
-    keys = [[1, 2], [3, 2], [1, 9]]
-    assert found(local_store, tmp_path, keys) == [(1, DAYS[0], 0), (2, DAYS[0], 0)]
-
-
-def test_a_text_meets_those_of_earlier_days(local_store: ObjectStore, tmp_path: Path) -> None:
-    met = found(local_store, tmp_path, [[5, 6], [1, 2]], [[1, 9], [7, 8]])
-    assert met == [(0, DAYS[0], 1)]
-
-
-def test_texts_of_earlier_days_do_not_meet_again(local_store: ObjectStore, tmp_path: Path) -> None:
-    assert found(local_store, tmp_path, [[1], [1]], [[9]]) == []
-
-
-def test_as_many_shared_keys_as_asked_for_are_needed(
-    local_store: ObjectStore, tmp_path: Path
-) -> None:
-    keys = [[1, 2, 3], [1, 2, 4], [1, 5, 3]]
-    assert found(local_store, tmp_path, keys, shared=2) == [(1, DAYS[0], 0), (2, DAYS[0], 0)]
+    assert found(local_store, tmp_path, *days, shared=shared) == met
 
 
 def test_a_crowd_is_held_together_without_comparing_everybody(

@@ -13,6 +13,7 @@ import pytest
 
 from news_platform.errors import FetchError
 from news_platform.web.fetch import FetchOptions, Response, WebFetcher
+from news_platform.web.rate_limits import ConcurrencyLimits
 from news_platform.web.resolver import Lookup
 from news_platform_tests.web.site import (
     Answer,
@@ -349,3 +350,27 @@ def test_cookies_are_neither_kept_nor_sent() -> None:
     _, site = asyncio.run(fetch_all(["http://a.example/"], answers))
     assert len(site.headers) == 2
     assert all("cookie" not in headers for headers in site.headers)
+
+
+def test_a_visitor_who_is_cancelled_or_fails_gives_the_slot_back() -> None:
+    async def go() -> int:
+        limits = ConcurrencyLimits(1)
+        holder = asyncio.create_task(_hold(limits))
+        await asyncio.sleep(0)
+        waiter = asyncio.create_task(_hold(limits))
+        await asyncio.sleep(0)
+        holder.cancel()
+        waiter.cancel()
+        await asyncio.gather(holder, waiter, return_exceptions=True)
+        with pytest.raises(ValueError, match="inside"):
+            async with limits.enter("a"):
+                raise ValueError("inside")
+        async with asyncio.timeout(1), limits.enter("a"):
+            return len(limits)
+
+    assert asyncio.run(go()) == 1
+
+
+async def _hold(limits: ConcurrencyLimits) -> None:
+    async with limits.enter("a"):
+        await asyncio.sleep(60)

@@ -127,11 +127,6 @@ def test_an_answer_is_asked_again_when_its_time_is_over() -> None:
     assert book.asked == 2
 
 
-def test_a_mapped_host_keeps_its_name_and_changes_its_place() -> None:
-    [found] = run(Phonebook(), lambda resolver: resolver.resolve("a.example", 80))
-    assert (found["hostname"], found["host"], found["port"]) == ("a.example", "127.0.0.1", 4321)
-
-
 def test_a_machine_that_finds_no_name_at_all_is_offline_and_no_domain_is_missing() -> None:
     assert reason(Phonebook(NO_SUCH_NAME), replace(OPTIONS, control_name="always.test")) == "dns"
 

@@ -26,8 +26,8 @@ def frames(count: int, *, keys: int, seed: int = 1) -> list[pl.DataFrame]:
 
 @pytest.mark.parametrize("keys", [9_000, 3], ids=["many keys", "few keys"])
 def test_runs_are_merged_in_the_order_of_keys_and_arrival(tmp_path: Path, keys: int) -> None:
-    given = frames(4_000, keys=keys)
-    runs = list(iter_runs(given, tmp_path, keys=KEYS, run_bytes=10_000))
+    given = frames(20_000, keys=keys)
+    runs = list(iter_runs(given, tmp_path, keys=KEYS, run_bytes=100_000))
     assert len(runs) > 2
     merged = list(merge_runs(runs, keys=KEYS))
     assert len(merged) > 2

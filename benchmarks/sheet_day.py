@@ -6,7 +6,7 @@ from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.sheets.api_client import ApiClient
+from news_platform.rss.sheets.google import ApiClient
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform_tests.rss.ledger_rows import change_articles
 from news_platform_tests.rss.sheets.harness import SheetHarness, open_harness

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from news_platform.domain_metadata.news_sitemaps import CandidateOptions
     from news_platform.domain_metadata.resurvey import ResurveyOptions
     from news_platform.domain_store.layout import BuildOptions
-    from news_platform.rss.analyses.pipeline import AnalysisOptions
+    from news_platform.rss.analyses import AnalysisOptions
     from news_platform.rss.discovery import DiscoveryOptions
     from news_platform.rss.feed_alarms import AlarmOptions
     from news_platform.rss.poll_results import PollOptions
-    from news_platform.rss.sheets.access import SheetAccess, SyncOptions
+    from news_platform.rss.sheets.books import SheetAccess, SyncOptions
     from news_platform.rss.sheets.workbook import WorkbookOptions
     from news_platform.rss.worker import WorkOptions
     from news_platform.source_records.options import SegmentOptions
@@ -351,7 +351,7 @@ def work_options(given: RssSettings, *, max_articles: int | None = None) -> "Wor
 
 def sheets_access(given: SheetsSettings) -> "SheetAccess | None":
     """Return how to reach the Google Sheet; None: the local workbook is the editors' view."""
-    from news_platform.rss.sheets.access import SheetAccess
+    from news_platform.rss.sheets.books import SheetAccess
 
     if not (given.spreadsheet_id or given.spreadsheet_title):
         return None
@@ -366,7 +366,7 @@ def sheets_access(given: SheetsSettings) -> "SheetAccess | None":
 
 def sync_options(given: Settings) -> "SyncOptions":
     """Return how much goes into a Google Sheet."""
-    from news_platform.rss.sheets.access import SyncOptions
+    from news_platform.rss.sheets.books import SyncOptions
 
     return options_of(SyncOptions, given.rss)
 
@@ -387,8 +387,7 @@ def alarm_options(given: Settings) -> "AlarmOptions":
 
 def analysis_options(given: Settings) -> "AnalysisOptions | None":
     """Return how articles are analysed; None: they are not. Raise ConfigError without a model."""
-    from news_platform.rss.analyses.model import ModelAccess
-    from news_platform.rss.analyses.pipeline import AnalysisOptions
+    from news_platform.rss.analyses import AnalysisOptions, ModelAccess
 
     wanted = given.newsroom
     if not wanted.analyses:

@@ -34,11 +34,11 @@ from news_platform.resources import (
     work_options,
     workbook_options,
 )
-from news_platform.rss.analyses.pipeline import AnalysisOptions
+from news_platform.rss.analyses import AnalysisOptions
 from news_platform.rss.discovery import DiscoveryOptions
 from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.rss.poll_results import PollOptions
-from news_platform.rss.sheets.access import SheetAccess, SyncOptions
+from news_platform.rss.sheets.books import SheetAccess, SyncOptions
 from news_platform.rss.sheets.workbook import WorkbookOptions
 from news_platform.rss.worker import WorkOptions
 from news_platform.sample.world import WORLD_NOW, SampleResources, place_inputs, world_folder

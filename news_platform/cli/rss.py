@@ -25,7 +25,7 @@ from news_platform.resources import (
     workbook_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.analyses.pipeline import analyse_articles
+from news_platform.rss.analyses import analyse_articles
 from news_platform.rss.article_files import PAGES_FOLDER, WorkPlaces, work_places
 from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.exports.selection import Selection, iter_articles
@@ -34,11 +34,10 @@ from news_platform.rss.ledger.status import ledger_status, outdated_articles
 from news_platform.rss.reextract import Reextraction
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.saved_queries.delivery import match_counts
-from news_platform.rss.saved_queries.matches import is_match
-from news_platform.rss.saved_queries.pipeline import read_queries, run_saved_queries
+from news_platform.rss.saved_queries.pipeline import is_match, read_queries, run_saved_queries
 from news_platform.rss.saved_queries.query_file import SavedQuery, webhook_variables
 from news_platform.rss.sheets import workbook
-from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.books import CallTiming, SheetAccess
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
 from news_platform.takedowns.build_filters import cleaned_later, obeying

@@ -19,12 +19,12 @@ from news_platform.resources import (
     workbook_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.analyses.pipeline import (
+from news_platform.rss.analyses import (
     AnalysisReport,
     analyse_articles,
     has_unanalysed,
 )
-from news_platform.rss.sheets.access import CallTiming
+from news_platform.rss.sheets.books import CallTiming
 from news_platform.rss.sheets.outbox import is_behind
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
 from news_platform.storage.objects.store import ObjectStore

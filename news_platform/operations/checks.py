@@ -284,9 +284,8 @@ def check_sheet(resources: Resources) -> Diagnosis:
     if access is None:
         return skipped("sheet", "no Google Sheet is set; the local workbook takes its place")
     # Imported here: only a sheet that is set pays for Google's libraries.
-    from news_platform.rss.sheets.access import CallTiming
-    from news_platform.rss.sheets.api_client import ApiClient
-    from news_platform.rss.sheets.google import find_spreadsheet
+    from news_platform.rss.sheets.books import CallTiming
+    from news_platform.rss.sheets.google import ApiClient, find_spreadsheet
 
     try:
         book = find_spreadsheet(ApiClient(access, CallTiming(time.monotonic, time.sleep)))

@@ -57,7 +57,7 @@ class RootFacts:
     dataset_bytes: Counts = metric("Bytes that the markers state", "dataset")
     unread_markers: Counts = metric("Markers that are not in the sums yet", "dataset")
     dropped_pages: Counts = metric("Pages of WARCs without a row, by reason", "reason")
-    pool_restarts: Pairs = metric("Items that ended a worker process", "room", "reason")
+    pool_restarts: Pairs = metric("Items that ended a worker process", "dataset", "reason")
     store_buckets: int | None = metric("Buckets of the domain store")
     store_manifests: int | None = metric("Generations of all buckets that are kept")
     store_generation: int | None = metric("Newest generation of any bucket")
@@ -74,8 +74,8 @@ class LedgerFacts:
     oldest_pending_article_seconds: float | None = metric(
         "How long the oldest pending article waits"
     )
-    http_answers_last_day: Pairs = metric("Answers by class of status", "room", "class")
-    pool_restarts: Pairs = metric("Items that ended a worker process", "room", "reason")
+    http_answers_last_day: Pairs = metric("Answers by class of status", "dataset", "class")
+    pool_restarts: Pairs = metric("Items that ended a worker process", "dataset", "reason")
     domain_queue: Counts = metric("Messages of the survey by state", "state")
     survey_outcomes_last_day: Counts = metric("Surveyed domains by outcome", "outcome")
     outbox: Counts = metric("Rows and messages that wait to be sent", "receiver")

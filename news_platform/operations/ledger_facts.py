@@ -10,7 +10,6 @@ from news_platform.domain_metadata.queue import QUEUE
 from news_platform.errors import StorageError
 from news_platform.operations.facts import LedgerFacts
 from news_platform.resources import Resources
-from news_platform.rss.ledger.row_ranges import found_between
 from news_platform.rss.ledger.status import counts_by
 from news_platform.rss.ledger.tables import (
     ALERT_MATCHES,
@@ -20,6 +19,7 @@ from news_platform.rss.ledger.tables import (
     FEEDS,
     RAW,
 )
+from news_platform.rss.ledger.transactions import found_between
 from news_platform.rss.sheets.outbox import STAGE, count_sending
 from news_platform.storage.sql.engine import (
     has_table,

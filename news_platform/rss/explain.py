@@ -15,9 +15,8 @@ from news_platform.rss.feed_alarms import AlarmOptions, is_silent
 from news_platform.rss.ledger.article_queue import read_states
 from news_platform.rss.ledger.feed_rows import read_feed, remark_of
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, RAW, REVISIONS, ROBOTS
-from news_platform.rss.sheets.monthly_books import FOLDER
 from news_platform.rss.sheets.outbox import SHEET_ROWS
-from news_platform.rss.sheets.workbook import DATASET, PARTITION, WORKBOOK_PATH
+from news_platform.rss.sheets.workbook import DATASET, FOLDER, PARTITION, WORKBOOK_PATH
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction

@@ -14,8 +14,8 @@ from typing import Literal
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.feed_rows import POLLED
-from news_platform.rss.ledger.row_ranges import found_between
 from news_platform.rss.ledger.tables import FEED_ALARMS, FEEDS, RAW
+from news_platform.rss.ledger.transactions import found_between
 from news_platform.storage.sql.engine import read_transaction
 
 AlarmKind = Literal["silent", "failing", "text_share"]

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
 from news_platform.rss.ledger import tables
-from news_platform.rss.ledger.row_ranges import found_between
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import (
+    found_between,
     newest_seq,
     read_config,
     write_config,

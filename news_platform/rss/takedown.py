@@ -23,9 +23,8 @@ from news_platform.rss.ledger.tables import (
     ROBOTS,
 )
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
-from news_platform.rss.sheets.monthly_books import FOLDER, is_monthly_book
 from news_platform.rss.sheets.outbox import GONE, SHEET_ROWS, mark_gone
-from news_platform.rss.sheets.workbook import write_workbook_now
+from news_platform.rss.sheets.workbook import FOLDER, is_monthly_book, write_workbook_now
 from news_platform.storage.engines import RemovedRows
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction

@@ -19,6 +19,7 @@ from news_platform.web.urls import reversed_domain, url_hash
 # A host that may be spelled otherwise than in punycode and lower case.
 _ODD_HOST = r"^[^/]*//[^/]*[%\x{80}-\x{10FFFF}]"
 _GZIP = b"\x1f\x8b"
+_FEW = 32
 ADDRESSES = frozenset(("uri", "url", "sourceURL", "raw_url"))
 """Fields of JSON documents that state the address of the page that a document is about."""
 DOMAINS = frozenset(("domain", "registrable_domain", "normalized_domain"))
@@ -191,6 +192,9 @@ def _needles(
 
 def contain_any(texts: Sequence[str], needles: Sequence[str]) -> list[bool]:
     """Return for each text whether it has a needle; the number of needles hardly matters."""
+    # Polars has a fixed cost per call, which most files are too small to be worth.
+    if len(texts) * len(needles) <= _FEW:
+        return [any(needle in text for needle in needles) for text in texts]
     return [bool(one) for one in pl.Series(texts, dtype=pl.String).str.contains_any(list(needles))]
 
 

@@ -301,6 +301,8 @@ def _read_parquet(path: str, body: bytes, report: VerificationReport) -> None:
 
 def _read_column(path: str, column: pl.Series, role: Role, report: VerificationReport) -> None:
     values = _texts(column)
+    if values.is_empty():
+        return
     if role in _ROW_ROLES:
         for value in values.filter(report.target.covered_values(role, values)).unique():
             report.find(path, f"{column.name} {value!r}")

@@ -25,8 +25,6 @@ CHANGES = pl.DataFrame(
 )
 PICTURES = {
     "hours": plots.hours_plot({"2025-11-03 10:00": 3, "2025-11-03 11:00": 0}),
-    "no hours": plots.hours_plot({}),
-    "languages": plots.languages_plot({DAY: {"en": 3, "de": 1}, date(2025, 11, 2): {"el": 2}}),
     "many languages": plots.languages_plot({DAY: {f"l{n}": n for n in range(20)}}),
     "no languages": plots.languages_plot({}),
     "growth": plots.growth_plot([DAY, DAY, date(2025, 11, 2)], {"2025-11-01": 10}),

@@ -151,7 +151,7 @@ def test_what_another_segmenter_made_is_counted_and_made_again_only_if_asked_for
     assert RECORDS_RULE.stale(Resources(asking)) == {}
 
 
-@pytest.mark.parametrize(("redo", "built"), [("missing", 0), ("outdated", 1), ("all", 1)])
+@pytest.mark.parametrize(("redo", "built"), [("missing", 0), ("outdated", 1)])
 def test_the_command_makes_outdated_records_again(
     local_store: ObjectStore, instance: dg.DagsterInstance, redo: str, built: int
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from news_platform.rss.sheets.api_client import EndpointAdapter
+from news_platform.rss.sheets.google import EndpointAdapter
 from news_platform_tests.emulators.sheets.changes import Book
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,

@@ -10,9 +10,8 @@ import requests
 from gspread.exceptions import APIError
 from gspread.utils import ValueInputOption
 
-from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.api_client import ApiClient
-from news_platform.rss.sheets.google import open_spreadsheet
+from news_platform.rss.sheets.books import CallTiming, SheetAccess
+from news_platform.rss.sheets.google import ApiClient, open_spreadsheet
 from news_platform_tests.emulators.sheets import a1
 from news_platform_tests.emulators.sheets.discovery import NotAsDocumented, check
 from news_platform_tests.emulators.sheets.faults import Quota

@@ -7,8 +7,8 @@ import gspread
 import pytest
 from gspread.utils import DateTimeOption, ValueInputOption, ValueRenderOption
 
-from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.api_client import ApiClient
+from news_platform.rss.sheets.books import CallTiming, SheetAccess
+from news_platform.rss.sheets.google import ApiClient
 from news_platform_tests.emulators.sheets.cells import Value, display, typed, unformatted
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,

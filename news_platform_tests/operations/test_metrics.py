@@ -64,7 +64,7 @@ def test_every_part_of_the_state_is_counted(site: Site) -> None:
     assert found["dataset_rows"] == {("raw_news",): 7, ("crawl_articles",): 5}
     assert found["dataset_bytes"] == {("raw_news",): 900}
     assert found["dropped_pages"] == {("not_html",): 4, ("extractor_timeout",): 2}
-    assert found["pool_restarts"]["timeout", "ccnews"] == 2
+    assert found["pool_restarts"]["ccnews", "timeout"] == 2
     states = {key: n for key, n in found["stale_partitions"].items() if key[0] == "domain_buckets"}
     assert {key[1]: n for key, n in states.items()} == {
         "behind": 1, "retrying": 1, "stopped": 1, "running": 0,

@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime, timedelta
 from news_platform_tests.year.ideal import (
     collecting_runs,
     followed_groups,
-    groups,
     ideal_runs,
 )
 from news_platform_tests.year.plan import Arrival, Trouble, YearOptions, YearPlan
@@ -53,46 +52,6 @@ def test_the_ideal_is_one_run_per_group_and_follower_and_per_day_of_the_backfill
     assert len(ideal) == 4
     # 18 WARCs in about 25 hours.
     assert 3 * 6 + 2 <= ideal["raw_news"] <= 3 * 7 + 2 + len(late)
-
-
-def test_outages_and_ticks_do_not_change_the_ideal() -> None:
-    trouble = Trouble(outages=(("crawl", 20, 24), ("root", 50, 1)))
-    troubled = YearPlan(YearOptions(days=3, backfill_days=0, step_minutes=180, trouble=trouble))
-    assert ideal_runs(troubled) == ideal_runs(YearPlan(CALM))
-
-
-def test_a_day_settles_five_hours_after_a_tick_saw_its_last_warc_in_time() -> None:
-    plan = YearPlan(CALM)
-    *days, last = plan.days
-    for day in days:
-        found = groups(plan)[day]
-        seen = [one.at for one in plan.arrivals if one.day == day]
-        settled = found[0].settled_at
-        in_time = [one for one in seen if one <= settled]
-        assert plan.is_tick(settled)
-        assert timedelta(hours=5) <= settled - max(in_time) < timedelta(hours=6)
-        assert len(found) == 1 + bool(len(in_time) < len(seen))
-    (group,) = groups(plan)[last]
-    assert group.settled_at == _start(last) + timedelta(days=1, hours=CALM.late_hours)
-
-
-def test_the_same_seed_gives_the_same_plan_and_another_one_another() -> None:
-    again, other = YearPlan(CALM), YearPlan(YearOptions(days=3, seed=2, backfill_days=0))
-    assert YearPlan(CALM).arrivals == again.arrivals
-    assert [one.at for one in other.arrivals] != [one.at for one in again.arrivals]
-    one = again.arrivals[0]
-    assert again.body(one) == YearPlan(CALM).body(one)
-
-
-def test_a_longer_plan_begins_like_a_shorter_one() -> None:
-    trouble = Trouble(republished_days=(1,), kill_days=(0, 1))
-    short, long = (
-        YearPlan(YearOptions(days=days, backfill_days=2, trouble=trouble)) for days in (9, 12)
-    )
-    until = short.start + timedelta(days=8)
-    assert short.arrived(until) == long.arrived(until)
-    assert sum(one.version for one in short.arrived(until)) == 1
-    assert short.kills == long.kills
 
 
 def test_trouble_comes_as_planned() -> None:

@@ -1,22 +1,149 @@
-"""Run saved queries: read the file, find new matches, deliver them, write their feeds."""
+"""Run saved queries: read the file, find new matches, deliver them, write their feeds.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+Articles are taken by the number of their last change. The matches and the number up to which a
+query has seen the ledger are written in one transaction: an article is matched once, whatever
+process dies when. A new query begins with the articles that come after it.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError
+from news_platform.rss.exports.selection import IS_ARTICLE
+from news_platform.rss.ledger.tables import ALERT_MATCHES, RAW
+from news_platform.rss.ledger.transactions import (
+    LedgerTransaction,
+    newest_seq,
+    read_config,
+    write_config,
+    write_transaction,
+)
 from news_platform.rss.saved_queries.delivery import (
     DeliveryOptions,
     DeliveryReport,
     deliver_matches,
     write_match_feeds,
 )
-from news_platform.rss.saved_queries.matches import MatchReport, find_matches
 from news_platform.rss.saved_queries.query_file import DEFAULT_PATH, SavedQuery, parse_queries
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.sql.engine import read_transaction
+
+_COLUMNS: tuple[sa.Column[Any], ...] = (
+    RAW.c.row_id,
+    RAW.c.changed_seq,
+    RAW.c.source,
+    RAW.c.language,
+    RAW.c.category_guess,
+    RAW.c.section,
+    RAW.c.tags,
+    RAW.c.title,
+    RAW.c.subtitle,
+    RAW.c.clean_text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchReport:
+    """How many articles were compared, and how many new matches each query has."""
+
+    articles: int = 0
+    matches: dict[str, int] = field(default_factory=dict)
+
+
+def find_matches(engine: sa.Engine, queries: Sequence[SavedQuery], *, now: datetime) -> MatchReport:
+    """Compare the articles that changed since the last call with the queries."""
+    newest = newest_seq(engine)
+    seen = {query.name: _seen_seq(engine, query) for query in queries}
+    known = [query for query in queries if seen[query.name] is not None]
+    found: list[tuple[str, int]] = []
+    articles, reached = 0, 0
+    since = min((seq for seq in seen.values() if seq is not None), default=newest)
+    for row in _changed_articles(engine, since, newest):
+        articles, reached = articles + 1, max(reached, row.changed_seq)
+        found += [
+            (query.name, row.row_id)
+            for query in known
+            if row.changed_seq > (seen[query.name] or 0) and is_match(query, row)
+        ]
+    # Only what was compared counts: our own write would otherwise call for the next one.
+    cursors = {
+        name: newest if seq is None else max(seq, reached)
+        for name, seq in seen.items()
+        if seq is None or reached > seq
+    }
+    counts = _write(engine, cursors, found, now=now) if cursors else {}
+    return MatchReport(articles, counts)
+
+
+def is_match(query: SavedQuery, row: sa.Row[Any]) -> bool:
+    """Return whether an article meets every criterion of a query."""
+    if query.sources and row.source.lower() not in {text.lower() for text in query.sources}:
+        return False
+    if query.languages and row.language not in query.languages:
+        return False
+    if query.topics:
+        topics = {row.category_guess, row.section, *row.tags}
+        if {text.casefold() for text in topics}.isdisjoint(t.casefold() for t in query.topics):
+            return False
+    return query.text_query.matches((row.title, row.subtitle, row.clean_text))
+
+
+def delivery_id(query: str, row_id: int) -> str:
+    """Return the id of a match; a message that is sent again has the same one."""
+    return hashlib.sha256(f"{query}\n{row_id}".encode()).hexdigest()[:32]
+
+
+def _changed_articles(engine: sa.Engine, since: int, newest: int) -> Iterator[sa.Row[Any]]:
+    if since >= newest:
+        return
+    chosen = sa.select(*_COLUMNS).where(
+        *IS_ARTICLE, RAW.c.changed_seq > since, RAW.c.changed_seq <= newest
+    )
+    with read_transaction(engine) as connection:
+        yield from connection.execute(chosen.execution_options(yield_per=200))
+
+
+def _seq_key(name: str) -> str:
+    return f"alert {name} seq"
+
+
+def _seen_seq(engine: sa.Engine, query: SavedQuery) -> int | None:
+    seen = read_config(engine, _seq_key(query.name))
+    return None if seen is None else int(seen)
+
+
+def _write(
+    engine: sa.Engine,
+    cursors: Mapping[str, int],
+    found: Sequence[tuple[str, int]],
+    *,
+    now: datetime,
+) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    with write_transaction(engine) as change:
+        for name, row_id in found:
+            if _add_match(change, name, row_id, now=now):
+                counts[name] = counts.get(name, 0) + 1
+        for name, seq in cursors.items():
+            write_config(change, _seq_key(name), str(seq), now=now)
+    return counts
+
+
+def _add_match(change: LedgerTransaction, name: str, row_id: int, *, now: datetime) -> bool:
+    """Add a match; return False for an article that matched before it changed."""
+    matches = ALERT_MATCHES.c
+    where = (matches.alert == name, matches.row_id == row_id)
+    if change.connection.execute(sa.select(matches.row_id).where(*where)).first() is not None:
+        return False
+    row = {"alert": name, "row_id": row_id, "delivery_id": delivery_id(name, row_id)}
+    change.connection.execute(sa.insert(ALERT_MATCHES).values(matched_at=now, **row))
+    return True
 
 
 @dataclass(frozen=True, slots=True)

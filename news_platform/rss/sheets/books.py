@@ -1,14 +1,14 @@
-"""The spreadsheets that show the ledger one after the other, and the lease of their one writer.
+"""The spreadsheets that show the ledger one after the other, and how they may be called.
 
-The spreadsheets under one name of the settings form a chain. When one is full, the next goes on:
-a row of an ordered tab is in the newest spreadsheet that it changed for, feeds and settings are
-complete in each of them.
+The spreadsheets under one name of the settings form a chain, which has one writer at a time. When
+one is full, the next goes on: a row of an ordered tab is in the newest spreadsheet that it changed
+for, feeds and settings are complete in each of them.
 """
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -16,6 +16,55 @@ import sqlalchemy as sa
 from news_platform.rss.ledger.tables import METADATA, Moment
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import LeaseTable, upsert
+
+
+@dataclass(frozen=True, slots=True)
+class SheetAccess:
+    """The account, the spreadsheet by id or title, and an `endpoint` to call instead of Google."""
+
+    service_account: str = field(repr=False)
+    spreadsheet_id: str | None = None
+    spreadsheet_title: str = ""
+    endpoint: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the id or title from the settings."""
+        return self.spreadsheet_id or self.spreadsheet_title
+
+
+@dataclass(frozen=True, slots=True)
+class CallTiming:
+    """A clock in seconds, a sleep function, and the limits of the calls to Google."""
+
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    # Reads per window, and as many writes: the default is Google's quota per user.
+    calls: int = 60
+    window_seconds: float = 60.0
+    timeout_seconds: float = 120.0
+    tries: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """How much goes into one call and one spreadsheet, and when to give up."""
+
+    max_rows: int = 1_000
+    # Google recommends at most 2 MB per request.
+    max_bytes: int = 2_000_000
+    # Characters of an article's text that are shown; the ledger holds all of it.
+    clean_text_limit: int = 20_000
+    # Google's limit is 10 million cells per spreadsheet.
+    max_cells: int = 9_500_000
+    # How long a writer that died keeps others out; the lease is extended before every batch.
+    lease_seconds: float = 600.0
+    # No copy of a batch arrives after 300 others, which take a quarter of an hour at Google's
+    # quota. A spreadsheet holds 30,000 characters of metadata, 35 per fence.
+    max_fences: int = 300
+    # With the backoff between them, the tries take seven and a half minutes.
+    tries: int = 12
+
 
 # `book` is the id of the spreadsheet, `number` its place in the chain. `tabs` has the sheet id and
 # header of each tab after the last sync, as JSON. Of ordered tabs, all changes up to `shown_up_to`

@@ -15,8 +15,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import METADATA, SEQUENCE
-from news_platform.rss.sheets.access import SyncOptions
-from news_platform.rss.sheets.books import SHEET_BOOKS, SheetBook, read_chain
+from news_platform.rss.sheets.books import SHEET_BOOKS, SheetBook, SyncOptions, read_chain
 from news_platform.rss.sheets.tabs import FEEDS_TAB, TABS, Cell, CellLimits, Tab, to_cells
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import upsert

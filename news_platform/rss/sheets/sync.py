@@ -14,12 +14,12 @@ import sqlalchemy as sa
 from news_platform.errors import Conflict
 from news_platform.rss.ledger.transactions import note_metrics, write_config, write_transaction
 from news_platform.rss.sheets import outbox
-from news_platform.rss.sheets.access import CallTiming, SheetAccess, SyncOptions
-from news_platform.rss.sheets.api_client import ApiClient, ChangeRejected, OutcomeUnknown
-from news_platform.rss.sheets.batch import SpreadsheetFull, build_update
 from news_platform.rss.sheets.books import (
     LEASES,
+    CallTiming,
+    SheetAccess,
     SheetBook,
+    SyncOptions,
     add_book,
     close_book,
     next_number,
@@ -28,9 +28,19 @@ from news_platform.rss.sheets.books import (
     read_known_tabs,
 )
 from news_platform.rss.sheets.edits import Discover, InvalidRow, apply_edits
-from news_platform.rss.sheets.google import Spreadsheet, open_by_id, open_spreadsheet, open_titled
+from news_platform.rss.sheets.google import (
+    ApiClient,
+    ChangeRejected,
+    OutcomeUnknown,
+    Spreadsheet,
+    open_by_id,
+    open_spreadsheet,
+    open_titled,
+)
 from news_platform.rss.sheets.layout import (
     LocatedTab,
+    SpreadsheetFull,
+    build_update,
     cells_request,
     ensure_tabs,
     fetch_row_numbers,

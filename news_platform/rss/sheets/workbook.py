@@ -4,26 +4,35 @@ The main book shows the feeds and the newest rows; monthly books hold all articl
 bounded number of rows, so a change costs a bounded time: the main book is written again, and those
 monthly books of which a row changed. The same ledger gives the same bytes, and an unchanged ledger
 writes nothing.
+
+A monthly book is written once it is complete: when it has all its rows, or when its month is over.
+Rows of an incomplete book are among the newest ones, which the main book shows. Articles get their
+row_id as they are found, so the rows of a month lie together; an article found by a slow process
+in the first second of a month may be in the book of the month before.
 """
 
+import re
 import tempfile
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.transactions import newest_seq
-from news_platform.rss.sheets.monthly_books import (
-    FOLDER,
-    MonthlyBook,
-    complete_books,
-    is_monthly_book,
+from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.transactions import first_row_since, found_at, newest_seq
+from news_platform.rss.sheets.tabs import (
+    ARTICLE_TABS,
+    TABS,
+    Cell,
+    CellLimits,
+    Tab,
+    column_width,
+    to_cell,
 )
-from news_platform.rss.sheets.tabs import ARTICLE_TABS, TABS, Tab
-from news_platform.rss.sheets.xlsx import ROW_LIMIT, TabRows, write_xlsx
 from news_platform.storage.commit.markers import (
     Marker,
     delete_marker,
@@ -34,6 +43,150 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.build_filters import cleaned_later
+
+FOLDER = "article_sheets"
+_BOOK = re.compile(rf"{FOLDER}/\d{{4}}-\d\d/articles-\d{{9,}}-\d{{9,}}\.xlsx")
+
+
+def is_monthly_book(path: str) -> bool:
+    """Return whether a path is that of a monthly book; people may keep other files beside them."""
+    return _BOOK.fullmatch(path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MonthlyBook:
+    """The articles of one month from row_id `first` to `last`."""
+
+    month: str
+    first: int
+    last: int
+
+    @property
+    def path(self) -> str:
+        """Return the path of the book, relative to the root."""
+        return f"{FOLDER}/{self.month}/articles-{self.first:09d}-{self.last:09d}.xlsx"
+
+    @property
+    def partition(self) -> str:
+        """Return the key of the book among the markers of the sheets."""
+        return f"{self.month}-{self.first:09d}-{self.last:09d}"
+
+
+def complete_books(connection: sa.Connection, *, rows_per_book: int) -> list[MonthlyBook]:
+    """Return all books that are complete, newest first."""
+    months = list(_iter_months(connection))
+    books = [
+        book
+        for place, month in enumerate(months)
+        for book in _books_of_month(
+            month, rows_per_book=rows_per_book, is_over=place < len(months) - 1
+        )
+    ]
+    return books[::-1]
+
+
+def _books_of_month(
+    month: MonthlyBook, *, rows_per_book: int, is_over: bool
+) -> Iterator[MonthlyBook]:
+    for first in range(month.first, month.last + 1, rows_per_book):
+        last = first + rows_per_book - 1
+        if last <= month.last or is_over:
+            yield MonthlyBook(month.month, first, min(last, month.last))
+
+
+def _iter_months(connection: sa.Connection) -> Iterator[MonthlyBook]:
+    """Yield the range of row_ids of every month, oldest first."""
+    bounds = sa.select(sa.func.min(RAW.c.row_id), sa.func.max(RAW.c.row_id))
+    first, newest = connection.execute(bounds).one()
+    if first is None:
+        return
+    newest_month = _month_of(connection, newest)
+    while True:
+        month = _month_of(connection, first)
+        if month >= newest_month:
+            yield MonthlyBook(f"{month:%Y-%m}", first, newest)
+            return
+        # At least one row further, whatever order of times the ledger has.
+        following = max(first_row_since(connection, _next_month(month)) or newest, first + 1)
+        yield MonthlyBook(f"{month:%Y-%m}", first, following - 1)
+        first = following
+
+
+def _month_of(connection: sa.Connection, row_id: int) -> datetime:
+    moment = found_at(connection, row_id).astimezone(UTC)
+    return datetime(moment.year, moment.month, 1, tzinfo=UTC)
+
+
+def _next_month(month: datetime) -> datetime:
+    return (month + timedelta(days=31)).replace(day=1)
+
+
+# Excel's limits: characters per cell, and rows per sheet without the header.
+CELL_LIMIT = 32_767
+ROW_LIMIT = 1_048_575
+
+# Any fixed time: the bytes must not depend on when the file was written.
+_CREATED = datetime(2025, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+# Excel knows no dates before its own first year.
+_FIRST_YEAR = 1900
+_DATE_FORMAT = "yyyy-mm-dd hh:mm:ss"
+
+
+TabRows = tuple[Tab, Iterable[Sequence[object]]]
+"""A tab of a book with its ledger rows, each with the values of the tab's columns."""
+
+
+def write_xlsx(path: Path, tabs: Iterable[TabRows], *, clean_text: int) -> dict[str, int]:
+    """Write a book and return the number of rows of each tab.
+
+    The same rows give the same bytes. Rows go to a scratch file beside the book as they come.
+    """
+    # Imported here because only this function needs it, and every process imports this module.
+    import xlsxwriter
+
+    limits = CellLimits(CELL_LIMIT, clean_text)
+    options = {"constant_memory": True, "tmpdir": str(path.parent)}
+    with xlsxwriter.Workbook(str(path), options) as book:
+        book.set_properties({"title": "News Platform", "created": _CREATED})
+        heading = book.add_format({"bold": True, "bottom": 1})
+        moment = book.add_format({"num_format": _DATE_FORMAT})
+        return {
+            tab.name: _write_tab(book, (tab, rows), limits, heading=heading, moment=moment)
+            for tab, rows in tabs
+        }
+
+
+def _write_tab(book: Any, given: TabRows, limits: CellLimits, *, heading: Any, moment: Any) -> int:
+    tab, rows = given
+    sheet = book.add_worksheet(tab.name)
+    sheet.freeze_panes(1, 0)
+    for index, name in enumerate(tab.columns):
+        sheet.set_column(index, index, column_width(name))
+        sheet.write_string(0, index, name, heading)
+    count = 0
+    for values in rows:
+        count += 1
+        for index, (name, value) in enumerate(zip(tab.columns, values, strict=True)):
+            if isinstance(value, datetime) and value.year >= _FIRST_YEAR:
+                # Excel has no time zones: all times are UTC, as in the ledger.
+                when = value.astimezone(UTC).replace(tzinfo=None, microsecond=0)
+                sheet.write_datetime(count, index, when, moment)
+            else:
+                _write_cell(sheet, count, index, to_cell(name, value, limits))
+    sheet.autofilter(0, 0, count, len(tab.columns) - 1)
+    return count
+
+
+def _write_cell(sheet: Any, row: int, column: int, cell: Cell) -> None:
+    """Write a cell by its type, so that a text never becomes a formula or a link."""
+    if isinstance(cell, bool):
+        sheet.write_boolean(row, column, cell)
+    elif isinstance(cell, str):
+        if cell:
+            sheet.write_string(row, column, cell)
+    else:
+        sheet.write_number(row, column, cell)
+
 
 WORKBOOK_PATH = f"{FOLDER}/articles.xlsx"
 DATASET = "article_sheets"

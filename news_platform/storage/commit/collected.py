@@ -79,10 +79,6 @@ def month_folder(month: date) -> str:
     return f"{COLLECTED}/{month:%Y}/{month:%m}"
 
 
-def _table_path(month: date) -> str:
-    return f"{month_folder(month)}/{_TABLE}"
-
-
 def is_table(path: str) -> bool:
     """Return whether this is the path of the table of a month."""
     return path.endswith(f"/{_TABLE}")
@@ -111,7 +107,7 @@ def written_order(info: ObjectInfo) -> tuple[datetime, str]:
 def find_table_units(store: ObjectStore, month: date) -> tuple[CollectedUnit, ...]:
     """Return the WARCs in the table of a month; none if it was never combined."""
     with suppress(NotFound):
-        info = store.find(_table_path(month))
+        info = store.find(f"{month_folder(month)}/{_TABLE}")
         return table_units(store, info.path, info.etag) if info is not None else ()
     return ()
 
@@ -125,13 +121,9 @@ def table_units(store: ObjectStore, path: str, etag: str) -> tuple[CollectedUnit
     )
 
 
-def read_table(store: ObjectStore, month: date) -> Rows:
-    """Return the markers in the table of a month, none if it was never combined."""
-    return _read_table(store, month)[0]
-
-
 def _read_table(store: ObjectStore, month: date) -> tuple[Rows, str | None]:
-    path = _table_path(month)
+    """Return the markers in the table of a month and its ETag; none if it was never combined."""
+    path = f"{month_folder(month)}/{_TABLE}"
     try:
         body, info = store.read_with_info(path)
     except NotFound:
@@ -181,7 +173,7 @@ def change_table(
         if changed == rows and not (is_renewed and etag):
             return
         with suppress(Conflict):
-            store.compare_and_set(_table_path(month), _dump(changed), etag=etag)
+            store.compare_and_set(f"{month_folder(month)}/{_TABLE}", _dump(changed), etag=etag)
             return
     raise Conflict(f"cannot change the markers of {month:%Y-%m}: others keep changing them")
 
@@ -200,7 +192,7 @@ def combine_month(store: ObjectStore, month: date, *, change: Callable[[Rows], R
         loose[:] = _read_loose(store, month)
         return change({**rows, **{marker_key(marker): marker for _, marker in loose}})
 
-    store.put_if_absent(_table_path(month), _dump({}))
+    store.put_if_absent(f"{month_folder(month)}/{_TABLE}", _dump({}))
     change_table(store, month, absorb)
     present = {info.path: info.etag for info in store.list(month_folder(month))}
     store.delete(info.path for info, _ in loose if present.get(info.path) == info.etag)
@@ -295,7 +287,7 @@ def parse_listed(store: ObjectStore, units: Sequence[CollectedUnit]) -> list[Col
     """Read markers that were listed before; raise StorageError for one that cannot be parsed."""
     months = {date.fromisoformat(unit.day).replace(day=1) for unit in units if unit.is_combined}
     with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
-        tables = threads.map(lambda month: read_table(store, month), months)
+        tables = threads.map(lambda month: _read_table(store, month)[0], months)
         combined = {key: row for rows in tables for key, row in rows.items()}
         return list(threads.map(lambda unit: _read(store, unit, combined), units))
 
@@ -305,7 +297,7 @@ def _read(store: ObjectStore, unit: CollectedUnit, combined: Rows) -> Collected:
         if not unit.is_combined:
             return parse_collected(store.read(unit.path), path=unit.path)
     # A marker that is gone was combined with others since it was listed.
-    rows = combined if unit.is_combined else read_table(store, date.fromisoformat(unit.day))
+    rows = combined if unit.is_combined else _read_table(store, date.fromisoformat(unit.day))[0]
     if unit.key not in rows:
         raise NotFound(f"the marker of {unit.warc!r} was removed: try again", thing=unit.path)
     return rows[unit.key]
@@ -391,7 +383,7 @@ def mark_wanted(store: ObjectStore, day: date, *, now: datetime) -> None:
 
     A day whose run fails is then followed like any other, even if Dagster's own records are lost.
     """
-    path = _wanted_path(day)
+    path = f"{WANTED}/{day}.json"
     if not store.exists(path):
         body = {"day": day.isoformat(), "wanted_at": now.isoformat()}
         store.put(path, json.dumps(body).encode())
@@ -399,7 +391,7 @@ def mark_wanted(store: ObjectStore, day: date, *, now: datetime) -> None:
 
 def unmark_wanted(store: ObjectStore, day: date) -> None:
     """Forget that a day is wanted; its collected markers say so from now on."""
-    store.delete([_wanted_path(day)])
+    store.delete([f"{WANTED}/{day}.json"])
 
 
 def list_wanted(store: ObjectStore) -> frozenset[str]:
@@ -435,10 +427,6 @@ def wanted_days(
     """
     wanted = {day: inputs(found) for day, found in collected_days(store).items()}
     return wanted | {day: REMOVED for day in built if day not in wanted}
-
-
-def _wanted_path(day: date) -> str:
-    return f"{WANTED}/{day.isoformat()}.json"
 
 
 def _is_day(name: str) -> bool:

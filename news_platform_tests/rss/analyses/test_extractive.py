@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.rss.analyses.extractive import (
+from news_platform.rss.analyses import (
     MAX_KEYWORDS,
     MAX_SUMMARY_CHARACTERS,
     AnalysedText,

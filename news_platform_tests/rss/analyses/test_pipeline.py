@@ -12,12 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import InputError
-from news_platform.rss.analyses.model import ModelAccess, parse_answer
-from news_platform.rss.analyses.pipeline import (
+from news_platform.rss.analyses import (
     AnalysisOptions,
     AnalysisReport,
+    ModelAccess,
     analyse_articles,
     has_unanalysed,
+    parse_answer,
 )
 from news_platform.rss.ledger.tables import ANALYSES
 from news_platform.rss.ledger.transactions import newest_seq

@@ -15,8 +15,11 @@ from news_platform.errors import FetchError
 from news_platform.rss.ledger.tables import ALERT_MATCHES, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
 from news_platform.rss.saved_queries.delivery import DeliveryOptions, deliver_matches
-from news_platform.rss.saved_queries.matches import find_matches
-from news_platform.rss.saved_queries.pipeline import SavedQueriesReport, run_saved_queries
+from news_platform.rss.saved_queries.pipeline import (
+    SavedQueriesReport,
+    find_matches,
+    run_saved_queries,
+)
 from news_platform.rss.saved_queries.query_file import SavedQuery
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction

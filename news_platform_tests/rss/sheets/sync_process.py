@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from news_platform.rss.discovery import DiscoveryReport
-from news_platform.rss.sheets.access import CallTiming, SheetAccess, SyncOptions
+from news_platform.rss.sheets.books import CallTiming, SheetAccess, SyncOptions
 from news_platform.rss.sheets.sync import run_sync
 from news_platform.storage.sql.engine import open_engine
 

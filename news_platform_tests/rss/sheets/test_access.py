@@ -6,9 +6,8 @@ from traceback import format_exception
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.api_client import ApiClient
-from news_platform.rss.sheets.google import open_spreadsheet
+from news_platform.rss.sheets.books import CallTiming, SheetAccess
+from news_platform.rss.sheets.google import ApiClient, open_spreadsheet
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
     service_account_key,

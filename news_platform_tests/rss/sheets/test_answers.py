@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import cycle, repeat
 
 import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.api_client import ChangeRejected, OutcomeUnknown
+from news_platform.rss.sheets.google import ChangeRejected, OutcomeUnknown
 from news_platform_tests.emulators.relay import Answer, Request
 from news_platform_tests.emulators.sheets.faults import Fault
 from news_platform_tests.emulators.sheets.server import SheetsEmulator
@@ -81,8 +81,8 @@ def harness(sqlite_ledger: sa.Engine, garbler: Garbler) -> Iterator[SheetHarness
         yield harness
 
 
-@pytest.mark.parametrize("is_applied", [True, False], ids=["applied", "lost"])
-@pytest.mark.parametrize("name", GARBAGE)
+# Each kind of garbage once, in turn after a change that was applied and one that was lost.
+@pytest.mark.parametrize(("name", "is_applied"), zip(GARBAGE, cycle((True, False)), strict=False))
 def test_garbage_in_answer_to_a_change_leaves_every_row_once(
     harness: SheetHarness, garbler: Garbler, name: str, is_applied: bool
 ) -> None:
@@ -96,8 +96,10 @@ def test_garbage_in_answer_to_a_change_leaves_every_row_once(
     assert [row["row_id"] for row in harness.rows("Raw")] == [1, 2]
 
 
-@pytest.mark.parametrize("place", ["GET /v4/spreadsheets/book-1", "/values:batchGet"])
-@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    zip(GARBAGE, cycle(("GET /v4/spreadsheets/book-1", "/values:batchGet")), strict=False),
+)
 def test_a_read_is_made_again_until_it_is_answered(
     harness: SheetHarness, garbler: Garbler, name: str, place: str
 ) -> None:
@@ -108,7 +110,7 @@ def test_a_read_is_made_again_until_it_is_answered(
 
 
 @pytest.mark.parametrize("place", ["/drive/v3/files", "/token"])
-@pytest.mark.parametrize("name", ["html 502", "empty 200", "half a document", "null", "cut off"])
+@pytest.mark.parametrize("name", ["html 502", "null"])
 def test_garbage_while_the_book_is_opened_makes_no_second_one(
     harness: SheetHarness, garbler: Garbler, name: str, place: str
 ) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.sheets.access import SyncOptions
+from news_platform.rss.sheets.books import SyncOptions
 from news_platform.rss.takedown import clean_ledger
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns

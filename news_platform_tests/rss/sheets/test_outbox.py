@@ -3,8 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.sheets.access import SyncOptions
-from news_platform.rss.sheets.books import SheetBook, add_book
+from news_platform.rss.sheets.books import SheetBook, SyncOptions, add_book
 from news_platform.rss.sheets.outbox import (
     Intent,
     count_sending,
@@ -25,11 +24,11 @@ BOOK = SheetBook("b", "Desk", 1, "https://b.example")
 
 
 @pytest.fixture
-def outbox(ledger: sa.Engine) -> sa.Engine:
+def outbox(sqlite_ledger: sa.Engine) -> sa.Engine:
     """Return a ledger that one spreadsheet shows."""
-    with ledger.begin() as connection:
+    with sqlite_ledger.begin() as connection:
         add_book(connection, BOOK)
-    return ledger
+    return sqlite_ledger
 
 
 def take(engine: sa.Engine, *, max_rows: int = 100, size: int = 10**6) -> Intent:

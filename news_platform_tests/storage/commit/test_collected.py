@@ -26,11 +26,11 @@ from news_platform.storage.commit.collected import (
     followed_days,
     list_collected,
     list_collected_day,
+    list_collected_month,
     mark_wanted,
     newest_collected_days,
     parse_listed,
     read_collected,
-    read_table,
     retract_collected,
     unmark_wanted,
     wanted_days,
@@ -336,7 +336,7 @@ def test_ten_years_of_markers_need_at_most_six_pages_of_a_listing(tmp_path: Path
     # A new process reads the tables of ten years once.
     assert 10 * (time.process_time() - started) < 10
     objects = len(list(store.list("news/collected")))
-    assert objects == 12 and len(read_table(store, date(year, 2, 1))) == 29 * 18
+    assert objects == 12 and len(list_collected_month(store, date(year, 2, 1))) == 29 * 18
     # Of ten years, the three newest months are not combined; a follower has one marker per day.
     recent, follower = 3 * 31 * 18, 3653
     assert ceil((10 * objects + recent) / 1000) + ceil(follower / 1000) <= 6

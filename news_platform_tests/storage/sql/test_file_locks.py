@@ -2,7 +2,8 @@
 
 import fcntl
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing.pool import Pool
 from pathlib import Path
 
 import pytest
@@ -39,22 +40,30 @@ def _is_free(path: str, first: int, size: int) -> bool:
         return True
 
 
-def _locks(file: Path) -> list[bool]:
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Pool]:
+    """Yield a pool of one other process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        yield pool
+
+
+def _locks(file: Path, elsewhere: Pool) -> list[bool]:
     """Return whether another process finds the database and the index of its log locked."""
     places = ((str(file), _SHARED_FIRST, _SHARED_SIZE), (f"{file}-shm", _INDEX_FIRST, _INDEX_SIZE))
-    with multiprocessing.get_context("spawn").Pool(1) as elsewhere:
-        return [not elsewhere.apply(_is_free, place) for place in places]
+    return [not elsewhere.apply(_is_free, place) for place in places]
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_look_at_an_open_ledger_leaves_its_locks(tmp_path: Path, look: str) -> None:
+def test_a_look_at_an_open_ledger_leaves_its_locks(
+    tmp_path: Path, look: str, elsewhere: Pool
+) -> None:
     file = tmp_path / "ledger.sqlite"
     engine = open_engine(f"sqlite:///{file}")
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE feeds (url TEXT)")
     with engine.begin() as connection:
         connection.execute(sa.text("INSERT INTO feeds VALUES ('https://a.example/feed')"))
-        assert _locks(file) == [True, True]
+        assert _locks(file, elsewhere) == [True, True]
         LOOKS[look](file)
-        assert _locks(file) == [True, True]
+        assert _locks(file, elsewhere) == [True, True]
     engine.dispose()

@@ -1,1 +1,0 @@
-"""Analyses of stored articles: summary, keywords, topics and, with a model, sentiment."""

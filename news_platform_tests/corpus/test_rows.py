@@ -54,10 +54,7 @@ def test_what_may_be_wrong_is_flagged(change: dict[str, object], flag: str) -> N
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", 0),
-        ("two words", 2),
         ("It's well-known: 3.5 percent", 7),
-        ("Über den Fluß", 3),
         ("新华社北京电", 3),
         ("東京 Tokyo 2025", 3),
     ],

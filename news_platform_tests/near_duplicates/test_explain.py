@@ -26,13 +26,9 @@ def store(local_store: ObjectStore, tmp_path: Path) -> ObjectStore:
     return local_store
 
 
-def test_copies_of_two_days_have_one_cluster(store: ObjectStore) -> None:
+def test_an_article_is_explained_with_the_other_members(store: ObjectStore) -> None:
     names = cluster_names(store, DAYS, [url_hash(url) for url in (FIRST, COPY, OTHER)])
     assert names[url_hash(FIRST)] == names[url_hash(COPY)] != names[url_hash(OTHER)]
-    assert cluster_names(store, DAYS, ["0" * 64]) == {}
-
-
-def test_an_article_is_explained_with_the_other_members(store: ObjectStore) -> None:
     whole, member = explain_clusters(store, [DAYS[0]], [url_hash(FIRST)])
     assert (whole.state, whole.details["members"]) == ("clustered", "2")
     assert (member.state, member.details["url"]) == ("duplicate", COPY)

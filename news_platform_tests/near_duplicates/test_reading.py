@@ -12,11 +12,7 @@ from news_platform.datasets.near_duplicates import (
 )
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.near_duplicates.days import Corpus
-from news_platform_tests.near_duplicates.stories import story
-
-HALVES = story(1, words=600).split()
-LEFT = " ".join([*HALVES[:540], *story(7, words=60).split()])
-RIGHT = " ".join([*story(8, words=60).split(), *HALVES[60:]])
+from news_platform_tests.near_duplicates.stories import BOTH, LEFT, RIGHT
 
 
 @pytest.fixture
@@ -33,7 +29,7 @@ def news(corpus: Corpus) -> NewsData:
 def test_all_relations_show_the_names_of_today(corpus: Corpus, news: NewsData) -> None:
     corpus.add(0, {"left": LEFT})
     corpus.add(1, {"right": RIGHT}, is_feed=True)
-    corpus.add(2, {"both": " ".join(HALVES)}, is_feed=True)
+    corpus.add(2, {"both": BOTH}, is_feed=True)
     corpus.build(0, 1, 2)
     name = corpus.rows(0)["cluster_id"][0]
     assert corpus.rows(1)["cluster_id"][0] != name

@@ -1,7 +1,9 @@
-"""The weights of the package fit the features that the code computes; all numbers are whole."""
+"""Weights that fit the features that the code computes, and the guessed category."""
 
 import numpy as np
+import pytest
 
+from news_platform.articles.article import guess_category
 from news_platform.articles.block_features import StatedTexts, block_table
 from news_platform.articles.block_model import WORD_COLUMNS, load_model, word_matrix
 from news_platform.articles.body import confidence_of, page_blocks
@@ -26,3 +28,20 @@ def test_confidence_lies_between_the_steps() -> None:
     steps = ((0, 0), (500, 400), (1000, 990))
     found = [confidence_of(expected, steps) for expected in (0, 250, 500, 750, 1000)]
     assert found == [0.0, 0.2, 0.4, 0.695, 0.99]
+
+
+@pytest.mark.parametrize(
+    ("facts", "category"),
+    [
+        ({"url": "https://x.example/sport/a"}, "sports"),
+        ({"section": "Politik"}, "politics"),
+        ({"url": "https://x.example/politics/football", "text": ""}, "other"),
+        ({"text": "The senator said the government lost the vote in parliament."}, "politics"),
+        ({"text": "The president watched the game."}, "other"),
+    ],
+)
+def test_the_topic_is_named_by_labels_or_spoken_of_by_words(
+    facts: dict[str, object], category: str
+) -> None:
+    given = {"url": "", "section": "", "tags": (), "title": "", "text": "", **facts}
+    assert guess_category(**given) == category  # type: ignore[arg-type]  # a table of cases

@@ -6,7 +6,7 @@ import pytest
 from news_platform.articles.article import guess_category
 from news_platform.articles.block_features import StatedTexts, block_table
 from news_platform.articles.block_model import WORD_COLUMNS, load_model, word_matrix
-from news_platform.articles.body import confidence_of, page_blocks
+from news_platform.articles.body import page_blocks
 from news_platform.html.decode import parse_document
 from news_platform_tests.rss.web import page
 
@@ -22,12 +22,6 @@ def test_the_weights_fit_the_features() -> None:
     assert int(model.trees.features.max()) >= width - len(WORD_COLUMNS)
     assert model.scores(blocks, table).dtype == np.int64
     assert word_matrix(blocks, model.odds).dtype == np.int64
-
-
-def test_confidence_lies_between_the_steps() -> None:
-    steps = ((0, 0), (500, 400), (1000, 990))
-    found = [confidence_of(expected, steps) for expected in (0, 250, 500, 750, 1000)]
-    assert found == [0.0, 0.2, 0.4, 0.695, 0.99]
 
 
 @pytest.mark.parametrize(

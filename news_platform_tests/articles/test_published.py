@@ -34,6 +34,7 @@ def found(head: str = "", line: str = "", *, url: str = URL, lang: str = "de") -
     ("head", "line", "url", "expected"),
     [
         pytest.param(LD + META, TIME, URL, ("2025-10-31", "json-ld"), id="JSON-LD first"),
+        pytest.param(META, TIME, URL, ("2025-11-01", "meta"), id="then meta"),
         pytest.param(
             "",
             f'{TIME}<i itemprop="x"></i><span itemprop="datePublished">2.11.2025</span>',
@@ -122,7 +123,7 @@ def test_the_order_of_day_and_month_comes_from_language_or_address(
     assert day_order(language, url) == order
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.soak), 4])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.soak), 8])
 def test_pages_without_a_date_get_none(bench_data: Path, step: int) -> None:
     pages = list(islice(iter_undated_pages(bench_data / "pages"), 0, None, step))
     dated = [key for key, url, html in pages if extract_article(html, url).published_at is not None]

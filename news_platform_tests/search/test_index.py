@@ -104,17 +104,6 @@ def test_filters_narrow_a_query(readers: list[IndexReader]) -> None:
     assert {hit.language for hit in found} <= {"de", "en"}
 
 
-def sevenths(hits: Sequence[Hit]) -> dict[str, str]:
-    return {hit.url_hash: f"cluster {int(hit.url_hash, 16) % 7}" for hit in hits}
-
-
-def test_one_hit_per_cluster(readers: list[IndexReader]) -> None:
-    found = search(readers, AllOf(()), SearchOptions(limit=20), clusters_of=sevenths)
-    assert len(found.hits) == 7
-    assert len({int(hit.url_hash, 16) % 7 for hit in found.hits}) == 7
-    assert found.count == 300
-
-
 def test_a_large_cluster_hides_no_other_article(readers: list[IndexReader]) -> None:
     """All but the last hits are of one cluster: more hits are looked at until there are enough."""
     ordered = search(readers, AllOf(()), SearchOptions(limit=300)).hits

@@ -1,10 +1,11 @@
 """Old days are joined into months, and every day is found in exactly one index at any time."""
 
+import multiprocessing
 import random
-import subprocess
-import sys
+import tempfile
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from news_platform.datasets.corpus import CRAWL_ARTICLES, SEARCH_INDEX
 from news_platform.search.pipeline import (
     build_day,
+    build_month,
     index_facets,
     index_problems,
     wanted_months,
@@ -25,7 +27,7 @@ from news_platform.search.publish import (
 )
 from news_platform.search.reading import read_current
 from news_platform.storage.commit.markers import delete_marker, read_markers
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.units import stale_units
 from news_platform_tests.search.indexes import (
     DAYS,
@@ -42,6 +44,9 @@ from news_platform_tests.search.indexes import (
 )
 
 SHORT_KILLS, LONG_KILLS = 2, 60
+# Every builder to be killed is a fork of a process that has imported its work.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
 
 
 def test_a_month_that_is_over_becomes_one_index(local_store: ObjectStore, tmp_path: Path) -> None:
@@ -140,15 +145,26 @@ def run_kills(store: ObjectStore, folder: Path, *, kills: int, seed: int) -> Non
     assert {one.key for one in stored_builds(store)} == {MONTH, DAYS[-1]}
 
 
-def _kill_builder(store: ObjectStore, folder: Path, *, after_seconds: float) -> None:
-    command = [sys.executable, "-m", "news_platform_tests.search.kill_target", store.url]
+def build_without_end(told: Connection, root: str, scratch: str) -> None:
+    """Build the day and the month again and again, until the process is killed."""
     # What a killed builder leaves in its scratch folder must not fill the system's.
-    scratch = {"TMPDIR": str(folder), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=scratch) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(after_seconds)
-        process.kill()
+    tempfile.tempdir = scratch
+    store = open_store(root)
+    told.send("ready")
+    while True:
+        build_day(store, DAYS[1], now=datetime.now(UTC))
+        for month in wanted_months(store, after_days=7):
+            build_month(store, month, now=datetime.now(UTC))
+
+
+def _kill_builder(store: ObjectStore, folder: Path, *, after_seconds: float) -> None:
+    words, told = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=build_without_end, args=(told, store.url, str(folder)))
+    process.start()
+    assert words.recv() == "ready"
+    time.sleep(after_seconds)
+    process.kill()
+    process.join()
 
 
 def test_a_builder_killed_anywhere_leaves_every_day_whole(

@@ -11,7 +11,6 @@ from news_platform.search.publish import (
     DATASET,
     delete_old_builds,
     index_folder,
-    place_of,
     publish_index,
 )
 from news_platform.search.query import AllOf, parse_query
@@ -67,18 +66,6 @@ def test_a_new_build_replaces_the_old_one_for_open_readers(
     assert len(builds(local_store)) == 2  # within the grace period
     delete_old_builds(local_store, DAY, keep=kept, before=NOW + timedelta(hours=1))
     assert builds(local_store) == {kept}
-
-
-def test_an_index_deleted_under_a_reader_does_not_stop_the_others(
-    s3_store: ObjectStore, tmp_path: Path
-) -> None:
-    publish(s3_store, 30)
-    publish(s3_store, 20, day="2025-11-02")
-    opened = cache(s3_store, tmp_path)
-    markers = opened.days()
-    s3_store.delete([info.path for info in s3_store.list(index_folder(DAY))])
-    assert opened.reader(place_of(markers[DAY])) is None
-    assert found(opened) == [20]
 
 
 def test_the_cache_keeps_what_was_fetched_and_stays_below_its_size(

@@ -5,7 +5,8 @@ import gzip
 import resource
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import brotli  # type: ignore[import-untyped]  # ships no types
@@ -42,19 +43,27 @@ def no_names(host: str) -> list[str]:
     raise AssertionError(f"the test asked for the address of {host!r}")
 
 
+@asynccontextmanager
+async def fetching(
+    answers: Mapping[str, Answer], *, options: FetchOptions = QUICK, lookup: Lookup = no_names
+) -> AsyncIterator[tuple[WebFetcher, Site]]:
+    """Fetch from a loopback server that is two hosts."""
+    async with serve(answers) as site:
+        places = {host: ("127.0.0.1", site.port) for host in ("a.example", "b.example")}
+        async with WebFetcher(replace(options, host_map=places), lookup=lookup) as fetcher:
+            yield fetcher, site
+
+
 async def fetch_all(
     urls: list[str],
     answers: Mapping[str, Answer],
     *,
     options: FetchOptions = QUICK,
     lookup: Lookup = no_names,
-    hosts: tuple[str, ...] = ("a.example", "b.example"),
 ) -> tuple[list[Response | FetchError], Site]:
-    """Ask for all URLs at once; every host of `hosts` lives on one loopback server."""
-    async with serve(answers) as site:
-        places = {host: ("127.0.0.1", site.port) for host in hosts}
-        async with WebFetcher(replace(options, host_map=places), lookup=lookup) as fetcher:
-            found = await asyncio.gather(*map(fetcher.fetch, urls), return_exceptions=True)
+    """Ask for all URLs at once."""
+    async with fetching(answers, options=options, lookup=lookup) as (fetcher, site):
+        found = await asyncio.gather(*map(fetcher.fetch, urls), return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException) and not isinstance(one, FetchError):
             raise one
@@ -100,10 +109,8 @@ def test_an_answer_carries_status_headers_body_and_the_url_asked_for() -> None:
 
 def test_a_request_says_who_we_are_and_what_we_have() -> None:
     async def go() -> Site:
-        async with serve({"/": status(304)}) as site:
-            options = replace(QUICK, host_map={"a.example": ("127.0.0.1", site.port)})
-            async with WebFetcher(options) as fetcher:
-                await fetcher.fetch("http://a.example/", headers={"If-None-Match": '"x"'})
+        async with fetching({"/": status(304)}) as (fetcher, site):
+            await fetcher.fetch("http://a.example/", headers={"If-None-Match": '"x"'})
         return site
 
     headers = asyncio.run(go()).headers[0]
@@ -159,12 +166,10 @@ def test_a_redirect_loop_ends_at_once() -> None:
 def test_every_hop_is_judged_like_the_first(to: str, expected: str) -> None:
     async def go() -> str:
         answers: dict[str, Answer] = {}
-        async with serve(answers) as site:
+        async with fetching(answers) as (fetcher, site):
             answers["/"] = redirect(to.replace("{port}", str(site.port)))
-            options = replace(QUICK, host_map={"a.example": ("127.0.0.1", site.port)})
-            async with WebFetcher(options, lookup=no_names) as fetcher:
-                with pytest.raises(FetchError) as caught:
-                    await fetcher.fetch("http://a.example/")
+            with pytest.raises(FetchError) as caught:
+                await fetcher.fetch("http://a.example/")
             assert site.requests == [("a.example", "/")]
             return caught.value.reason
 
@@ -328,15 +333,12 @@ def test_waiting_for_our_own_limits_does_not_count_against_the_timeout() -> None
 
 def test_a_crawl_delay_keeps_requests_apart() -> None:
     async def go() -> tuple[float, int]:
-        async with serve({"/": body(b"")}) as site:
-            options = replace(
-                QUICK, host_map={"a.example": ("127.0.0.1", site.port)}, max_crawl_delay_seconds=0.2
-            )
-            async with WebFetcher(options) as fetcher:
-                fetcher.set_crawl_delay("a.example", 3600)
-                started = time.monotonic()
-                await asyncio.gather(*(fetcher.fetch("http://a.example/") for _ in range(3)))
-                return time.monotonic() - started, site.most_open["a.example"]
+        options = replace(QUICK, max_crawl_delay_seconds=0.2)
+        async with fetching({"/": body(b"")}, options=options) as (fetcher, site):
+            fetcher.set_crawl_delay("a.example", 3600)
+            started = time.monotonic()
+            await asyncio.gather(*(fetcher.fetch("http://a.example/") for _ in range(3)))
+            return time.monotonic() - started, site.most_open["a.example"]
 
     seconds, most = asyncio.run(go())
     assert 0.6 <= seconds < 2 and most == 1

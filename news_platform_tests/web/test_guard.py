@@ -69,7 +69,3 @@ def test_other_urls_are_refused_with_their_name(url: str, reason: str) -> None:
     # A password in the address is hidden, as in every error.
     shown = re.sub("//[^/]*@", "//***@", url)
     assert (caught.value.reason, caught.value.thing) == (reason, shown)
-
-
-def test_a_mapped_host_may_stand_on_any_port() -> None:
-    assert checked_url("http://a.example:8080/", mapped={"a.example"}).port == 8080

@@ -27,8 +27,11 @@ def allows(text: str | bytes, path: str, agent: str = "FooBot") -> bool:
         ("disallow: /", "/x", False),
         ("disallow:", "/x", True),
         ("disallow: /x\nallow: /x/y", "/x/y", True),
+        ("disallow: /x/y\nallow: /x", "/x/y/z", False),
         ("disallow: /x\nallow: /x", "/x", True),
+        ("disallow: /*.php$", "/a.php", False),
         ("disallow: /*.php$", "/a.php?b", True),
+        ("disallow: /a*b*c", "/a-b-b-c", False),
         ("disallow: /a*b*c", "/a-c-b", True),
         ("disallow: /a$b", "/a$b", False),
         ("disallow: /%aa", "/%AA", False),
@@ -50,6 +53,7 @@ def test_rules_match_like_the_reference(rules: str, path: str, expected: bool) -
     [
         ("user-agent: *\ndisallow: /", "FooBot", False),
         ("user-agent: *x\ndisallow: /", "FooBot", True),
+        ("user-agent: FOOBOT\ndisallow: /", "foobot", False),
         ("user-agent: FooBot/2.1\ndisallow: /", "FooBot", False),
         ("user-agent: FooBot\ndisallow: /", "FooBot/2.1 (+https://foo.example)", False),
         ("user-agent: FooBot\ndisallow: /", "FooBotNews", True),
@@ -177,9 +181,9 @@ def reference_allows(body: bytes, agent: str, url: str) -> bool:
 
 
 def test_real_files_get_the_reference_s_verdict(bench_data: Path) -> None:
-    """A slice of what benchmarks/robots.py does in full; every fourth file, five pairs each."""
+    """A slice of what benchmarks/robots.py does in full; every twelfth file, five pairs each."""
     dice = random.Random(5)
-    for path in sorted((bench_data / "robots/real").iterdir())[::4]:
+    for path in sorted((bench_data / "robots/real").iterdir())[::12]:
         body = path.read_bytes()
         for agent, url in real_pairs(Robots.parse(body), dice, 5):
             assert Robots.parse(body).allows(agent, url) is reference_allows(body, agent, url), path

@@ -124,13 +124,3 @@ def test_a_host_with_a_good_certificate_is_not_asked_by_http(
 ) -> None:
     found = asyncio.run(ask_robots(authority.serving(HOST, tmp_path), authority.trusting()))
     assert not found.facts.tls_failed and found.facts.final_url == URL
-
-
-def test_the_guard_judges_the_address_also_where_the_socket_leads_elsewhere() -> None:
-    async def go() -> Response:
-        async with WebFetcher(
-            QUICK, lookup=lambda host: ["127.0.0.1"], make_socket=detour({})
-        ) as fetcher:
-            return await fetcher.fetch(URL)
-
-    assert reason(go()) == "blocked_address"

@@ -11,6 +11,7 @@ from news_platform.articles.article import guess_category
         ({"url": "https://x.example/sport/a"}, "sports"),
         ({"section": "Politik"}, "politics"),
         ({"tags": ("NFL",)}, "sports"),
+        ({"url": "https://x.example/sport/golf-course", "section": "Politics"}, "politics"),
         ({"url": "https://x.example/politics/football", "text": ""}, "other"),
         ({"text": "The senator said the government lost the vote in parliament."}, "politics"),
         ({"text": "The coach praised the team after the match and the late goal."}, "sports"),

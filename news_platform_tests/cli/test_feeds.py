@@ -10,8 +10,8 @@ import pytest
 
 from news_platform.web.opml import OpmlFeed, opml_document, opml_entries
 from news_platform_tests.cli.runner import Commands
+from news_platform_tests.rss.http_site import serve
 from news_platform_tests.rss.web import items, page, rss
-from news_platform_tests.web.site import Answer, body, serve_in_thread
 
 NOW = datetime.now(UTC)
 
@@ -35,17 +35,15 @@ class Newsroom:
 
 @pytest.fixture
 def newsroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newsroom]:
-    pages: dict[str, Answer] = {}
-    with serve_in_thread(pages) as site:
-        host, port = "127.0.0.1", site.port
+    pages: dict[str, bytes] = {}
+    with serve(pages) as (host, port):
         links = items(["a", "b"], newest=NOW - timedelta(hours=1))
         here = [(url.replace("https://post.example", f"http://{host}:{port}"), t, at)
                 for url, t, at in links]  # fmt: skip
         for name in ("one", "two", "three"):
-            pages[f"/{name}.xml"] = body(rss(here, title=f"The {name}"))
-        pages |= {"/a": body(page("the bridge")), "/b": body(page("the park"))}
-        pages["/robots.txt"] = body(b"")
-        pages["/old.xml"] = body(rss(items(["a"], newest=NOW - timedelta(days=40))))
+            pages[f"/{name}.xml"] = rss(here, title=f"The {name}")
+        pages |= {"/a": page("the bridge"), "/b": page("the park"), "/robots.txt": b""}
+        pages["/old.xml"] = rss(items(["a"], newest=NOW - timedelta(days=40)))
         monkeypatch.setenv("NEWS_PLATFORM_WEB_ALLOW", f"{host}:{port}")
         yield Newsroom(tmp_path / "root", f"http://{host}:{port}")
 

@@ -81,12 +81,15 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_articles(engine, [{"stored_at": NOW, "clean_text": "word " * 500} for _ in range(50)])
     assert export_days(engine, open_store(str(folder)), now=NOW).rows == 50
     engine.dispose()
+    with closing(sqlite3.connect(folder / "ledger.sqlite")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return folder
 
 
 @pytest.fixture
 def root(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "root"))
+    without_log = shutil.ignore_patterns("*-wal", "*-shm")
+    return Path(shutil.copytree(original, tmp_path / "root", ignore=without_log))
 
 
 def _hashes(root: Path) -> dict[str, str]:

@@ -121,10 +121,11 @@ def test_a_permanent_redirect_rewrites_the_address_and_a_temporary_one_does_not(
 ) -> None:
     feeds.register(FEED)
     new = "https://post.example/new.xml"
-    feeds.poll({FEED: _moved(FEED, new, statuses=(302,))})
-    assert feeds.row().status == "active"
-    later = NOW + timedelta(hours=7)
-    feeds.poll({FEED: _moved(FEED, new, statuses=(301,))}, now=later)
+    other = "https://other.example/rss"
+    feeds.register(other)
+    moved_for_a_while = _moved(other, "https://cdn.example/x", statuses=(302,))
+    feeds.poll({FEED: _moved(FEED, new, statuses=(301,)), other: moved_for_a_while})
+    assert feeds.row(other).status == "active"
     old = feeds.row()
     assert (old.status, old.notes) == ("gone", f"[moved to {new}]")
     assert feeds.row(new).status == "active"

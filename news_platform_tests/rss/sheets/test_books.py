@@ -110,7 +110,7 @@ def test_a_spreadsheet_named_by_its_id_is_continued_too(harness: SheetHarness) -
 
 
 def test_a_new_title_for_a_large_ledger_fills_several(harness: SheetHarness) -> None:
-    fill(harness, 320)
+    add_articles(harness.engine, [{} for _ in range(320)])
     harness.emulator.books.clear()
     harness.access = replace(harness.access, spreadsheet_title="Second")
     harness.sync()

@@ -150,7 +150,8 @@ def test_a_deleted_key_column_and_a_doubled_header_are_errors(harness: SheetHarn
     harness.sheet("Raw").put(0, 33, [["title"]])
     with pytest.raises(InputError, match="2 columns 'title'"):
         harness.sync()
-    harness.by_hand({"deleteDimension": {"range": span(harness, "Raw", "COLUMNS", 0)}})
+    for column in (33, 0):
+        harness.by_hand({"deleteDimension": {"range": span(harness, "Raw", "COLUMNS", column)}})
     with pytest.raises(InputError, match="no column 'row_id'"):
         harness.sync()
 

@@ -7,7 +7,6 @@ from news_platform.rss.sheets.books import SheetBook, SyncOptions, add_book
 from news_platform.rss.sheets.outbox import (
     Intent,
     count_sending,
-    is_behind,
     mark_done,
     mark_gone,
     next_intent,
@@ -16,7 +15,6 @@ from news_platform.rss.sheets.outbox import (
 from news_platform_tests.rss.ledger_rows import (
     add_article,
     add_articles,
-    add_feed,
     change_article,
 )
 
@@ -58,18 +56,6 @@ def test_an_intent_stays_the_same_until_it_is_done(outbox: sa.Engine) -> None:
     # Another writer that learns late of the first one changes nothing.
     mark_done(outbox, first, keep=300)
     assert take(outbox) == second
-
-
-def test_nothing_is_pending_once_all_is_done(outbox: sa.Engine) -> None:
-    add_feed(outbox, "https://outlet.example/feed")
-    add_article(outbox)
-    assert is_behind(outbox, "Desk")
-    settle(outbox)
-    assert not is_behind(outbox, "Desk")
-    assert next_intent(outbox, BOOK, SyncOptions()) is None
-    assert not is_behind(outbox, "Desk")
-    add_article(outbox)
-    assert is_behind(outbox, "Desk")
 
 
 def test_a_batch_is_bounded_by_its_size_but_never_empty(outbox: sa.Engine) -> None:

@@ -148,12 +148,6 @@ def test_a_wanted_day_is_followed_before_its_first_warc(any_store: ObjectStore) 
     assert followed_days(any_store) == {"2025-11-01"}
 
 
-def test_a_broken_marker_is_named(local_store: ObjectStore) -> None:
-    local_store.put(collected_path(DAY, "c.warc.gz", "f"), b'{"day": "2025-11-01"}')
-    with pytest.raises(StorageError, match=r"2025/11/01/c\.warc\.gz@f\.json"):
-        read_collected(local_store)
-
-
 def test_unknown_fields_of_a_marker_are_ignored_and_missing_ones_have_defaults(
     local_store: ObjectStore,
 ) -> None:

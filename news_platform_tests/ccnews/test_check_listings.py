@@ -122,8 +122,8 @@ def test_only_changed_listings_are_news(world: World) -> None:
     assert len(world.tick().changed) == 1
 
 
-def test_a_tick_over_ten_years_takes_seconds(world: World) -> None:
-    start = date(2016, 8, 26)
+def test_a_tick_over_three_years_takes_seconds(world: World) -> None:
+    start = date(2022, 11, 1)
     days = [start + timedelta(days=count) for count in range((TODAY - start).days)]
     world.listed = [(day, 1) for day in days]
     world.list_now()
@@ -135,6 +135,6 @@ def test_a_tick_over_ten_years_takes_seconds(world: World) -> None:
     for _ in range(10):
         started = time.process_time()
         stale = world.tick().stale
-        assert time.process_time() - started < 5
+        assert time.process_time() - started < 2
     assert stale == {}
-    assert len(world.state.settled) == 110
+    assert len(world.state.settled) == 35

@@ -69,24 +69,11 @@ def test_what_was_just_written_has_no_problem(root: ObjectStore, crawl: ObjectSt
     assert uncollected(root, listed, today=DAY + timedelta(days=9)) == []
 
 
-def test_footers_are_read_from_any_store(
-    any_store: ObjectStore, crawl: ObjectStore, tmp_path: Path
-) -> None:
-    collect_here(warc_path(DAY), source=crawl, root=any_store, scratch=tmp_path / "any")
-    assert [footer.rows for footer in read_footers(any_store, day=DAY)] == [3, 2, 2]
-    assert _row_problems(any_store) == []
-
-
 def test_an_altered_marker_is_seen(root: ObjectStore) -> None:
     (marker,) = read_collected(root, [DAY])
     altered = replace(marker, languages={**marker.languages, "en": 99})
     write_collected(root, altered)
     assert _row_problems(root) == [f"{ENGLISH}: 3 rows, expected 99 by its marker"]
-
-
-def test_a_file_with_fewer_rows_is_seen(root: ObjectStore) -> None:
-    _rewrite(root, _english(root).head(1))
-    assert _row_problems(root) == [f"{ENGLISH}: 1 rows, expected 3 by its marker"]
 
 
 def test_a_torn_file_is_seen(root: ObjectStore) -> None:

@@ -40,24 +40,24 @@ def crawl(tmp_path: Path) -> ObjectStore:
 
 
 def test_a_warc_becomes_files_by_language_and_a_marker(
-    crawl: ObjectStore, any_store: ObjectStore, tmp_path: Path
+    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
-    marker = collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "s")
+    marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
     raw = f"news/raw/year=2025/month=11/day=01/main_lang=%s/filename={NAME}/part-0.parquet"
     side = f"news/%s/year=2025/month=11/day=01/filename={NAME}/part-0.parquet"
-    assert stored_paths(any_store) == {
+    assert stored_paths(local_store) == {
         *(raw % language for language in ("fr", "en", "nl")),
         side % "captures",
         side % "feed_candidates",
         side % "dropped",
         f"news/collected/2025/11/01/{NAME}@{marker.fingerprint}.json",
     }
-    assert read_collected(any_store, [DAY]) == [marker]
+    assert read_collected(local_store, [DAY]) == [marker]
     assert marker.rows == 6
     assert marker.languages == {"en": 2, "nl": 2, "fr": 2}
     assert marker.dropped == {"not_html": 1, "revisit_record": 1}
     assert marker.dropped_responses == 2
-    dropped = read_table(any_store, side_path(DROPPED_RESPONSES, DAY, NAME), DROPPED_RESPONSES)
+    dropped = read_table(local_store, side_path(DROPPED_RESPONSES, DAY, NAME), DROPPED_RESPONSES)
     assert sorted(dropped["reason"]) == ["not_html", "revisit_record"]
     assert dropped.filter(reason="not_html")["uri"].null_count() == 0
     assert marker.source_bytes == crawl.head(PATH).size_bytes
@@ -65,10 +65,10 @@ def test_a_warc_becomes_files_by_language_and_a_marker(
     assert (marker.attempt, marker.collected_at) == ("a-1", NOW.isoformat())
     assert marker.bytes == sum(
         info.size_bytes
-        for info in any_store.list()
+        for info in local_store.list()
         if info.path.endswith(".parquet") and "/dropped/" not in info.path
     )
-    parts = {path for path in stored_paths(any_store) if "part-" in path}
+    parts = {path for path in stored_paths(local_store) if "part-" in path}
     assert set(marker.paths()) == parts - {side % "dropped"}
 
 
@@ -95,7 +95,7 @@ def test_switching_a_dataset_off_removes_its_file(
     assert not [path for path in stored_paths(local_store) if "/dropped/" in path]
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "not a WARC", "missing"])
+@pytest.mark.parametrize("damage", ["cut", "missing"])
 def test_a_bad_warc_fails_and_publishes_nothing(
     damage: str, crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
@@ -103,21 +103,10 @@ def test_a_bad_warc_fails_and_publishes_nothing(
     if damage == "missing":
         crawl.delete([PATH])
     else:
-        bad = {"cut": data[:-10], "empty": b"", "not a WARC": b"<html>503</html>"}[damage]
-        crawl.put(PATH, bad)
-    with pytest.raises(Exception, match=r"truncated|empty|not a WARC|cannot read"):
+        crawl.put(PATH, data[:-10])
+    with pytest.raises(Exception, match=r"truncated|cannot read"):
         collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
     assert stored_paths(local_store) == set()
-
-
-def test_a_record_on_the_skip_list_is_left_out_and_counted(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
-) -> None:
-    marker = collect_here(
-        PATH, source=crawl, root=local_store, scratch=tmp_path, skip={1: "extractor_timeout"}
-    )
-    assert marker.rows == 5
-    assert marker.dropped["extractor_timeout"] == 1
 
 
 def test_repeated_pages_are_kept_and_counted(local_store: ObjectStore, tmp_path: Path) -> None:
@@ -155,24 +144,6 @@ def test_plain_polars_reads_the_files_that_lie_there(
     rows = pl.read_parquet(f"{local_store.local_folder}/news/raw/", hive_partitioning=True)
     assert rows.height == 6
     assert set(rows["main_lang"]) == {"fr", "en", "nl"}
-
-
-def test_a_copy_of_a_warc_has_the_same_tag_and_another_content_another(
-    crawl: ObjectStore, tmp_path: Path
-) -> None:
-    copy = open_store(str(tmp_path / "copy"))
-    copy.put(PATH, crawl.read(PATH))
-    other = write_crawl(tmp_path / "other", {PATH: mixed_pages(3)})
-    tags = [
-        collect_here(
-            PATH,
-            source=source,
-            root=open_store(str(tmp_path / f"root-{number}")),
-            scratch=tmp_path / f"s-{number}",
-        ).source_etag
-        for number, source in enumerate((crawl, copy, other))
-    ]
-    assert tags[0] == tags[1] != tags[2]
 
 
 def test_a_combined_marker_is_retracted_before_its_files_change(

@@ -61,7 +61,7 @@ def collect(folder: Path, source: ObjectStore) -> Run:
 
 
 # A seeded choice of steps, or all of them.
-@pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("most", [3, pytest.param(None, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("kind", WARCS)
 def test_an_exception_at_any_step_of_a_page_leaves_the_others(
     kind: str, most: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture

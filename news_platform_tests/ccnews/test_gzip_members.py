@@ -45,7 +45,7 @@ def test_a_member_larger_than_every_buffer_is_read_in_pieces() -> None:
     assert group[0] == b"WARC/1.0\r\n" + noise
 
 
-@pytest.mark.parametrize("position", [0, 1, 3, 12, 40, -1, -5, -8])
+@pytest.mark.parametrize("position", [0, 12, 40, -5])
 def test_damage_anywhere_in_a_member_costs_that_member_alone(position: int) -> None:
     first, second, third = (gzipped([page(number)]) for number in range(3))
     broken = bytearray(second)
@@ -75,14 +75,14 @@ def test_every_random_damage_is_found_or_harmless() -> None:
     chance = random.Random(5)
     records = [page(number) for number in range(4)]
     data = gzipped(records)
-    for _ in range(150):
+    for _ in range(50):
         broken = bytearray(data)
         broken[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         bodies = {body for body, damaged, cut, _, _ in _groups(bytes(broken)) if not damaged}
         assert len(bodies & {record.dumped() for record in records}) >= 3
 
 
-@pytest.mark.parametrize("size", [0, 1, 40_000, 300_000, 700_000])
+@pytest.mark.parametrize("size", [1, 700_000])
 def test_what_is_given_back_comes_again_whatever_was_taken_since(size: int) -> None:
     data = random.Random(size).randbytes(1_000_000)
     source = PushbackReader(stream(data))

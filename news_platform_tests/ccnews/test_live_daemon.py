@@ -158,44 +158,10 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.stop()
 
 
-def _follow_through_a_kill(daemon: Daemon, first: date) -> None:
-    """Follow the crawl from its first day, then a burst of all days since, the daemon killed."""
-    burst = (datetime.now(UTC).date() - first).days
-    later = [first + timedelta(days=count) for count in range(1, burst + 1)]
-    older = [first - timedelta(days=count) for count in (1, 2)]
-    write_crawl(daemon.crawl, {warc_path(day): mixed_pages(3) for day in (first, *older)})
-    daemon.start()
-    daemon.await_that(lambda: daemon.collected(first) == 1)
-    daemon.await_two_ticks()
-    assert len(daemon.requests()) == 1  # no flood: the two older days were not requested
-
-    late = {warc_path(first, 2): mixed_pages(3)}
-    write_crawl(daemon.crawl, {**{warc_path(day): mixed_pages(3) for day in later}, **late})
-    write_listings(
-        daemon.crawl, [*(warc_path(day) for day in (first, *older, *later)), warc_path(first, 2)]
-    )
-    daemon.await_that(lambda: len(daemon.requests()) > 1)
-    daemon.kill_9()
-    daemon.start()
-    daemon.await_that(
-        lambda: daemon.collected(first) == 2 and all(daemon.collected(day) == 1 for day in later)
-    )
-    daemon.await_two_ticks()  # a doubled request would come with one of them
-    requests = daemon.requests()
-    assert set(requests.values()) == {1}
-    assert len(requests) == 1 + 1 + burst
-    assert [daemon.collected(day) for day in older] == [0, 0]
-
-
-def test_the_daemon_follows_and_a_kill_9_loses_and_doubles_nothing(daemon: Daemon) -> None:
-    _follow_through_a_kill(daemon, datetime.now(UTC).date() - timedelta(days=2))
-
-
-@pytest.mark.soak
-def test_a_kill_9_in_a_burst_of_sixty_days_loses_and_doubles_none(daemon: Daemon) -> None:
-    """Sixty days of three months get another WARC while no daemon runs."""
+def _kill_in_a_burst(daemon: Daemon, count: int) -> None:
+    """So many days get another WARC while no daemon runs; the daemon is killed on its way."""
     today = datetime.now(UTC).date()
-    days = [today - timedelta(days=count) for count in range(60)]
+    days = [today - timedelta(days=number) for number in range(count)]
     write_crawl(daemon.crawl, {warc_path(day): mixed_pages(3) for day in days})
     daemon.collect(days)
     write_crawl(daemon.crawl, {warc_path(day, 2): mixed_pages(3) for day in days})
@@ -209,3 +175,12 @@ def test_a_kill_9_in_a_burst_of_sixty_days_loses_and_doubles_none(daemon: Daemon
     requests = daemon.requests()
     assert set(requests.values()) == {1}
     assert len(requests) == len(days)
+
+
+def test_a_kill_9_of_the_daemon_loses_and_doubles_nothing(daemon: Daemon) -> None:
+    _kill_in_a_burst(daemon, 3)
+
+
+@pytest.mark.soak
+def test_a_kill_9_in_a_burst_of_sixty_days_loses_and_doubles_none(daemon: Daemon) -> None:
+    _kill_in_a_burst(daemon, 60)

@@ -104,7 +104,7 @@ def test_a_few_mutated_records_hurt_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.WARNING)
-    collect_mutations(tmp_path, caplog, count=60, seed=9)
+    collect_mutations(tmp_path, caplog, count=40, seed=9)
     assert "Traceback" not in capfd.readouterr().err  # the workers write to our standard error
 
 

@@ -66,12 +66,9 @@ def test_the_host_is_the_reversed_domain_and_never_null(uri: str, host: str) -> 
 
 
 def test_a_page_without_text_is_kept_as_unknown() -> None:
-    page = _page(http("<html><body><img src=x></body></html>"))
-    assert (page.text, page.main_lang, page.langs, page.confs) == ("", "unknown", [], [])
-
-
-def test_an_empty_body_is_kept_as_unknown() -> None:
-    assert _page(http("")).main_lang == "unknown"
+    for body in ("<html><body><img src=x></body></html>", ""):
+        page = _page(http(body))
+        assert (page.text, page.main_lang, page.langs, page.confs) == ("", "unknown", [], [])
 
 
 def test_any_status_gives_a_row() -> None:
@@ -82,12 +79,10 @@ def test_any_status_gives_a_row() -> None:
     ("mime", "payload_type", "body", "kept"),
     [
         ("text/html", None, "x", True),
-        ("application/xhtml+xml; charset=utf-8", None, "x", True),
         ("application/pdf", "text/html", "<html>", False),
         (None, "text/html", "x", True),
         (None, "image/png", "<html>", False),
         (None, None, "\ufeff\n<!DOCTYPE HTML><p>x", True),
-        (None, None, "<html lang=en><p>x", True),
         (None, None, '{"json": true}', False),
     ],
 )
@@ -120,11 +115,8 @@ def test_a_record_without_address_is_dropped() -> None:
 def test_filters_drop_and_say_why(options: CollectOptions, reason: str) -> None:
     block = http(article(DUTCH), status="404 Not Found")
     assert _reason(block, options) == reason
-
-
-def test_filters_let_through_what_they_name() -> None:
-    options = CollectOptions(hosts=frozenset({"levels.fyi"}), languages=frozenset({"nl"}))
-    assert _page(http(article(DUTCH)), options).main_lang == "nl"
+    named = CollectOptions(hosts=frozenset({"levels.fyi"}), languages=frozenset({"nl"}))
+    assert _page(block, named).main_lang == "nl"
 
 
 def test_the_text_of_a_page_is_its_main_content() -> None:
@@ -133,9 +125,8 @@ def test_the_text_of_a_page_is_its_main_content() -> None:
     assert "Menu item" not in _page(block).text
 
 
-@pytest.mark.parametrize("tail", ["", "<p>after</p>"], ids=["alone", "with a sibling"])
-def test_twenty_thousand_nested_elements_do_not_hang(tail: str) -> None:
-    html = "<html><body>" + "<div>" * 20_000 + ENGLISH + "</div>" * 20_000 + tail
+def test_twenty_thousand_nested_elements_do_not_hang() -> None:
+    html = "<html><body>" + "<div>" * 20_000 + ENGLISH + "</div>" * 20_000 + "<p>after</p>"
     started = time.process_time()
     assert ENGLISH in _page(http(html)).text
     assert time.process_time() - started < 5

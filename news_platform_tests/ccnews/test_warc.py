@@ -76,35 +76,19 @@ def test_a_corrupt_member_costs_its_own_record() -> None:
     assert items[1] == DroppedWarcRecord("corrupt_member", len(parts[0]))
 
 
+PLAIN = b"".join(record.dumped() for record in PAGES)
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "is empty"),
-        (b"\x00" * 5000, "not a WARC"),
-        (b"<html>an error page</html>", "not a WARC"),
-        (gzip.compress(b"just text"), "not a WARC"),
-        (b"filedesc://x 1.2.3.4 2014 text/plain 10\n", "is an ARC file"),
-        (gzip.compress(b"filedesc://x 1.2.3.4 2014 text/plain 10\n"), "is an ARC file"),
-        (gzipped(PAGES)[:-1], "is truncated"),
-        (gzipped(PAGES)[:-900], "is truncated"),
-        (b"".join(record.dumped() for record in PAGES)[:-1], "is truncated"),
-        (b"".join(record.dumped() for record in PAGES)[:-60], "is truncated"),
-        (b"".join(record.dumped() for record in PAGES) + b"WAR", "is truncated"),
-        (b"".join(record.dumped() for record in PAGES) + b"WARC/1.0\r\nWARC-Ty", "is truncated"),
-    ],
-    ids=[
-        "empty",
-        "zeros",
-        "a page",
-        "gzipped text",
-        "arc",
-        "arc.gz",
-        "last byte of the trailer gone",
-        "last member cut",
-        "last line end gone",
-        "last body cut",
-        "next record begun",
-        "next header begun",
+        pytest.param(b"", "is empty", id="empty"),
+        pytest.param(b"<html>an error page</html>", "not a WARC", id="a page"),
+        pytest.param(gzip.compress(b"just text"), "not a WARC", id="gzipped text"),
+        pytest.param(gzip.compress(b"filedesc://x 1 2014 a 10\n"), "is an ARC file", id="arc.gz"),
+        pytest.param(gzipped(PAGES)[:-1], "is truncated", id="the trailer cut"),
+        pytest.param(PLAIN[:-1], "is truncated", id="last line end gone"),
+        pytest.param(PLAIN + b"WARC/1.0\r\nWARC-Ty", "is truncated", id="next header begun"),
     ],
 )
 def test_a_file_that_is_no_whole_warc_fails_with_its_reason(data: bytes, reason: str) -> None:
@@ -119,25 +103,11 @@ def test_every_cut_is_seen_unless_it_falls_between_records(compressed: bool) -> 
     parts = [gzipped([record]) if compressed else record.dumped() for record in records]
     ends = {sum(len(part) for part in parts[:count]) for count in range(len(parts) + 1)}
     data = b"".join(parts)
-    for position in random.Random(3).sample(range(1, len(data)), 200):
+    for position in random.Random(3).sample(range(1, len(data)), 80):
         if position in ends:
             continue
         with pytest.raises(InputError, match=r"truncated|not a WARC"):
             _read(data[:position])
-
-
-def test_a_response_without_http_header_is_all_body() -> None:
-    (item,) = _read(gzipped([Record(b"<html><p>bare</p></html>")]))
-    assert isinstance(item, WarcResponse)
-    assert (item.head, item.body) == (b"", b"<html><p>bare</p></html>")
-
-
-def test_lf_only_http_headers_are_split_from_the_body() -> None:
-    block = http("<p>x</p>").replace(b"\r\n", b"\n")
-    (item,) = _read(gzipped([Record(block)]))
-    assert isinstance(item, WarcResponse)
-    assert item.body == b"<p>x</p>"
-    assert b"Content-Type" in item.head
 
 
 def test_a_body_over_the_limit_is_marked_and_not_held() -> None:

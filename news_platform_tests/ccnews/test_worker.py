@@ -62,18 +62,6 @@ def test_the_record_in_work_is_in_a_file_and_reading_and_publishing_are_waits(
     assert seen[0] == seen[-1] == (None, None)
 
 
-def test_an_error_leaves_the_record_in_work_in_the_file(crawl: ObjectStore, tmp_path: Path) -> None:
-    path, progress = tmp_path / "progress", ProgressReporter()
-    (response, *_) = iter_responses(
-        crawl.stream(PATH), warc_name="w.warc.gz", max_body_bytes=1 << 20
-    )
-    assert isinstance(response, WarcResponse)
-    with pytest.raises(MemoryError), progress.heartbeat(path):
-        progress.begin_record(replace(response, record=replace(response.record, number=5)), 0)
-        raise MemoryError
-    assert read_record_in_work(path) == 5
-
-
 def test_a_file_that_no_worker_wrote_names_no_record(tmp_path: Path) -> None:
     assert read_record_in_work(tmp_path / "missing") is None
     (tmp_path / "torn").write_bytes(b"abc")
@@ -134,12 +122,3 @@ def test_a_size_other_than_was_told_is_refused(
         collect_task(_task((patient,), local_store, tmp_path, size_bytes=size + 1))
     found = collect_task(_task((patient,), local_store, tmp_path, size_bytes=size))
     assert found.source_bytes == size
-
-
-def test_the_scratch_folder_is_left_empty(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
-) -> None:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    collect_task(_task((crawl,), local_store, scratch))
-    assert list(scratch.iterdir()) == []

@@ -102,17 +102,6 @@ def test_the_largest_language_is_written_when_the_budget_is_full(
     assert all(footer.num_row_groups > 1 for footer in footers.values())
 
 
-def test_a_language_is_written_when_it_fills_a_row_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writers, "_ROW_GROUP_BYTES", 1)
-    writer = NewsWriter(tmp_path, warc_name=NAME)
-    for page in _pages(mixed_pages(4)):
-        writer.write(page)
-        writer.flush_full()
-    assert pq.read_metadata(writer.close()["en"].path).num_row_groups == 2
-
-
 def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
     bodies = []
     for name in ("a", "b"):
@@ -162,10 +151,3 @@ def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
     assert found["com.example", "https://a.example.com/rss"] == 2
     assert found["org.other", "https://www.other.org/rss"] == 1
     assert not any(url.startswith("javascript") for _, url in found)
-
-
-def test_dropped_responses_can_be_switched_off(tmp_path: Path) -> None:
-    options = CollectOptions(dropped_responses=False)
-    writer = WarcWriter(tmp_path, warc_name=NAME, options=options)
-    assert writer.close().dropped is None
-    assert not (tmp_path / "_dropped").exists()

@@ -8,15 +8,13 @@ from news_platform.domain_store.layout import STORE_FILE, manifest_path, view_pa
 from news_platform.domain_store.manifest import (
     Current,
     Manifest,
-    claim_bucket_count,
     commit,
     read_bucket_count,
     read_current,
     refresh_view,
     retired_files,
-    without_expired,
 )
-from news_platform.errors import ConfigError, Conflict, StorageError
+from news_platform.errors import Conflict, StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.test_manifest import MANIFEST
 
@@ -27,23 +25,13 @@ def _numbered(generation: int) -> Manifest:
     return replace(MANIFEST, generation=generation)
 
 
-def test_a_store_keeps_the_number_of_buckets_it_was_begun_with(root: ObjectStore) -> None:
-    assert claim_bucket_count(root, 64) == 64
-    assert claim_bucket_count(root, 64) == 64
-    assert read_bucket_count(root) == 64
-    with pytest.raises(ConfigError, match="has 64 buckets, expected 128"):
-        claim_bucket_count(root, 128)
-
-
 @pytest.mark.parametrize(
     "body",
     [
         b"",
-        b"{}",
         b"[]",
         b'{"format": 1, "buckets": "many"}',
         b'{"format": 1, "buckets": 0}',
-        b'{"format": 2, "buckets": 64}',
     ],
 )
 def test_a_broken_description_of_a_store_is_named(root: ObjectStore, body: bytes) -> None:
@@ -60,12 +48,6 @@ def test_a_store_of_a_later_format_is_one_clear_line(root: ObjectStore) -> None:
         read_bucket_count(root)
 
 
-def test_a_generation_follows_the_one_it_was_built_on(root: ObjectStore) -> None:
-    commit(root, NOTHING, _numbered)
-    commit(root, read_current(root, 7), _numbered)
-    assert read_current(root, 7).generation == 2
-
-
 def test_a_writer_that_is_late_conflicts_and_changes_nothing(root: ObjectStore) -> None:
     commit(root, NOTHING, _numbered)
     stale = read_current(root, 7)
@@ -80,27 +62,6 @@ def test_numbers_that_died_unfinished_are_skipped(root: ObjectStore) -> None:
     root.put(manifest_path(7, 2), b"died")
     root.put(manifest_path(7, 3), b"died")
     assert commit(root, read_current(root, 7), _numbered).generation == 4
-
-
-def test_file_names_belong_to_one_generation_and_one_purpose(root: ObjectStore) -> None:
-    first = Current(_numbered(1), "a")
-    names = {
-        first.file_name("index", "x"),
-        first.file_name("index", "y"),
-        first.file_name("x"),
-        Current(_numbered(2), "a").file_name("index", "x"),
-        NOTHING.file_name("index", "x"),
-    }
-    assert len(names) == 5
-    assert {len(name) for name in names} == {12}
-    assert first.file_name("index", "x") == Current(_numbered(1), "b").file_name("index", "x")
-
-
-def test_the_view_is_a_copy_of_the_newest_index(root: ObjectStore) -> None:
-    root.put(MANIFEST.index.path, b"line\n")
-    commit(root, NOTHING, _numbered)
-    refresh_view(root, _numbered(1))
-    assert root.read(view_path(7)) == b"line\n"
 
 
 def test_a_slow_writer_does_not_leave_its_old_view(root: ObjectStore) -> None:
@@ -121,10 +82,3 @@ def test_files_are_retired_when_they_are_first_not_needed() -> None:
     )
     assert retired["domain_store/data/7/0/part-old.jsonl.gz"] == 5
     assert set(retired.values()) == {5, 50}
-
-
-@pytest.mark.parametrize(("before", "expired"), [(5, 0), (6, 1)])
-def test_retired_files_expire(before: int, expired: int) -> None:
-    manifest, gone = without_expired(MANIFEST, before=before)
-    assert len(gone) == expired
-    assert len(manifest.retired) == 1 - expired

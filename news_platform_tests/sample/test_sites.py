@@ -21,7 +21,6 @@ from news_platform.sample.sites import Site
 Sites = Mapping[str, Site]
 WEEK = timedelta(days=7)
 XML_OUTLETS = [outlet for outlet in OUTLETS if outlet.feed.kind != "json"]
-JSON_OUTLETS = [outlet for outlet in OUTLETS if outlet.feed.kind == "json"]
 
 
 def feed_of(sites: Sites, outlet: Outlet) -> SiteResponse:
@@ -38,8 +37,13 @@ def follow(sites: Sites, url: str, *, hops: int = 3) -> SiteResponse:
     return follow(sites, urljoin(url, found.location), hops=hops - 1)
 
 
-@pytest.mark.parametrize("outlet", XML_OUTLETS, ids=lambda outlet: outlet.key)
-def test_feedparser_reads_every_xml_feed_without_complaint(sites: Sites, outlet: Outlet) -> None:
+# One of each kind of feed.
+@pytest.mark.parametrize(
+    "outlet",
+    {outlet.feed.kind: outlet for outlet in XML_OUTLETS}.values(),
+    ids=lambda outlet: outlet.feed.kind,
+)
+def test_feedparser_reads_an_xml_feed_without_complaint(sites: Sites, outlet: Outlet) -> None:
     feed = feed_of(sites, outlet)
     parsed = feedparser.parse(feed.body, response_headers={"content-type": feed.content_type})
     assert not parsed.bozo, parsed.get("bozo_exception")
@@ -54,8 +58,8 @@ def test_feedparser_reads_every_xml_feed_without_complaint(sites: Sites, outlet:
         assert entry.summary
 
 
-@pytest.mark.parametrize("outlet", JSON_OUTLETS, ids=lambda outlet: outlet.key)
-def test_json_feeds_follow_their_format(sites: Sites, outlet: Outlet) -> None:
+def test_a_json_feed_follows_its_format(sites: Sites) -> None:
+    outlet = next(outlet for outlet in OUTLETS if outlet.feed.kind == "json")
     document = json.loads(feed_of(sites, outlet).body)
     assert document["version"] == "https://jsonfeed.org/version/1.1"
     assert document["language"] == outlet.language
@@ -70,17 +74,6 @@ def test_every_announced_link_leads_to_a_page_but_for_the_withdrawn_one(sites: S
             outcomes.append(follow(sites, entry.link).status)
     assert outcomes.count(410) == 1
     assert set(outcomes) == {200, 410}
-
-
-def test_links_carry_trackers_and_go_through_short_links(sites: Sites) -> None:
-    links = {
-        outlet.key: [entry.link for entry in feedparser.parse(feed_of(sites, outlet).body).entries]
-        for outlet in XML_OUTLETS
-    }
-    assert all("utm_source=rss" in link for link in links["meridian"])
-    assert sum("/go/" in link for link in links["calderpost"]) >= 3
-    assert sum("/story/" in link for link in links["harbourhill"]) >= 3
-    assert sum("/premium/" in link for link in links["calderpost"]) >= 1
 
 
 def test_the_troubled_feeds_are_as_the_opml_promises(sites: Sites) -> None:
@@ -100,12 +93,6 @@ def test_the_opml_lists_good_and_troubled_feeds(world: Mapping[str, bytes], site
     urls = [outline.get("xmlUrl") for outline in outlines]
     assert len(urls) == len(set(urls)) == 10
     assert all(urlsplit(str(url)).hostname in sites for url in urls)
-
-
-def test_every_host_answers_for_robots(sites: Sites) -> None:
-    assert all("/robots.txt" in site for site in sites.values())
-    statuses = {sites[outlet.host]["/robots.txt"].status for outlet in OUTLETS}
-    assert statuses == {200, 404}
 
 
 def inflated(resource: SiteResponse) -> bytes:

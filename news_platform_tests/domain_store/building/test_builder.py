@@ -17,12 +17,6 @@ def _manifest(taken: dict[str, str]) -> Manifest:
     return replace(MANIFEST, segments=(Segment("s", 7, (), batches),), empty={})
 
 
-def test_a_changed_batch_is_dropped_and_added() -> None:
-    change = plan_batch_change(_manifest({"a": "1", "b": "1"}), {"a": "2", "b": "1"}, limit=9)
-    assert change.added == {"a": "2"}
-    assert change.dropped == {"a"}
-
-
 def test_a_changed_batch_beyond_the_limit_keeps_its_old_version_for_now() -> None:
     change = plan_batch_change(_manifest({"a": "1", "b": "1"}), {"a": "2", "b": "2"}, limit=1)
     assert change.added == {"a": "2"}

@@ -107,7 +107,7 @@ def test_every_domain_is_found_through_the_sparse_index(domains: set[str]) -> No
             assert needle in index.body[start:end]
 
 
-def test_the_sparse_index_of_50_000_domains_stays_small() -> None:
-    rows = [(f"site-{n:06d}.example", "d1", 0, n, 1, 1) for n in range(50_000)]
+def test_the_sparse_index_of_many_domains_stays_small() -> None:
+    rows = [(f"site-{n:06d}.example", "d1", 0, n, 1, 1) for n in range(5_000)]
     index = _index((_segment("d1"), _entries(*rows)))
-    assert len(json.dumps(index.sparse)) < 40_000
+    assert len(json.dumps(index.sparse)) < 4_000

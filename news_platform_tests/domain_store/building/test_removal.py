@@ -80,14 +80,6 @@ def test_a_store_whose_stage_1_is_gone_is_not_emptied(root: ObjectStore) -> None
     assert urls(root, ["a.org", "b.org"]) == before
 
 
-def test_one_day_of_eleven_is_removed_without_asking(root: ObjectStore) -> None:
-    stage(root, DAYS)
-    build(root)
-    stage(root, {"2025-11-05": []})
-    build(root, options=BRAKED)
-    assert len(urls(root, ["a.org"])["a.org"]) == 10
-
-
 def test_the_share_is_that_of_the_whole_store_not_of_the_range(root: ObjectStore) -> None:
     # `a.org` and `b.org` lie in different buckets; one of them loses everything.
     wide = replace(BRAKED, buckets=32)

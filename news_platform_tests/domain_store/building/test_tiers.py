@@ -3,9 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-import pytest
-
-from news_platform.domain_store.building.builder import plan_merge, tier
+from news_platform.domain_store.building.builder import plan_merge
 from news_platform.domain_store.manifest import BatchEntry, DataFile, Segment
 
 
@@ -14,20 +12,9 @@ def _segment(name: str, batches: list[str]) -> Segment:
     return Segment(name, 0, files, {batch: BatchEntry("inputs", 0) for batch in batches})
 
 
-@pytest.mark.parametrize(
-    ("batches", "expected"), [(1, 0), (7, 0), (8, 1), (63, 1), (64, 2), (511, 2), (512, 3)]
-)
-def test_the_size_class_grows_by_the_fan(batches: int, expected: int) -> None:
-    assert tier(batches, 8) == expected
-
-
-def test_few_segments_are_left_alone() -> None:
-    held = [_segment(str(n), [f"day {n}"]) for n in range(6)]
-    assert plan_merge(held, 1, fan=8).absorbed == ()
-
-
 def test_the_eighth_of_a_size_merges_them_all() -> None:
     held = [_segment(str(n), [f"day {n}"]) for n in range(7)]
+    assert plan_merge(held[1:], 1, fan=8).absorbed == ()
     merge = plan_merge(held, 1, fan=8)
     assert merge.absorbed == tuple(held)
     assert merge.kept == ()

@@ -5,22 +5,17 @@ import json
 import random
 from dataclasses import replace
 
-import polars as pl
 import pytest
 
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.domain_store.data_files import SPOOL_BYTES
 from news_platform.domain_store.layout import bucket_of
 from news_platform.domain_store.staging.stage import (
-    built_ranges,
     read_staged,
     stage_batch,
     stage_input,
-    staged_fingerprint,
-    unstage_batch,
-    wanted_ranges,
 )
-from news_platform.errors import ConfigError, InputError, StorageError
+from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
@@ -79,18 +74,6 @@ def test_the_report_and_the_marker_count_alike(root: ObjectStore) -> None:
     )
 
 
-@pytest.mark.parametrize("memory_bytes", [10_000, 1 << 30])
-def test_memory_decides_how_and_not_what_is_written(root: ObjectStore, memory_bytes: int) -> None:
-    options = replace(SMALL, memory_bytes=memory_bytes)
-    frames = [news_rows(HOSTS, day=f"2025-11-{day:02d}") for day in range(1, 10)]
-    report = stage_batch(frames, store=root, batch="week", inputs="x", options=options)
-    assert (report.spilled_runs > 0) == (memory_bytes < 1 << 20)
-    assert report.records == 54
-    rows = [row for rows in _data(root).values() for row in rows if row["domain"] == "b.org"]
-    expected = pl.concat(frames).filter(host="org.b")["uri"].to_list()
-    assert [row["uri"] for row in rows] == expected
-
-
 def test_a_day_with_no_rows_is_staged_as_empty(root: ObjectStore) -> None:
     report = stage_batch([], store=root, batch="2025-11-01", inputs="x", options=SMALL)
     assert report.records == 0
@@ -102,16 +85,10 @@ def test_a_day_with_no_rows_is_staged_as_empty(root: ObjectStore) -> None:
 def test_unstaging_leaves_nothing_and_may_be_repeated(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": HOSTS, "2025-11-02": ["org.a"]})
     for _ in range(2):
-        unstage_batch(root, "2025-11-01", options=SMALL)
+        report = stage_input(None, store=root, batch="2025-11-01", options=SMALL)
+        assert report.records == 0
         assert list(read_markers(root, "domain_buckets")) == ["2025-11-02"]
         assert all("2025-11-01" not in info.path for info in root.list("domain_buckets"))
-
-
-def test_a_batch_without_input_is_unstaged(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": HOSTS})
-    report = stage_input(None, store=root, batch="2025-11-01", options=SMALL)
-    assert report.records == 0
-    assert read_markers(root, "domain_buckets") == {}
 
 
 def test_a_failing_input_leaves_the_old_batch_as_it_was(root: ObjectStore) -> None:
@@ -125,23 +102,6 @@ def test_a_failing_input_leaves_the_old_batch_as_it_was(root: ObjectStore) -> No
     with pytest.raises(InputError):
         stage_batch(frames(), store=root, batch="2025-11-01", inputs="y", options=SMALL)  # type: ignore[arg-type] # a generator
     assert {info.path for info in root.list()} == before
-
-
-def test_staging_into_a_store_of_another_number_of_buckets_is_refused(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": HOSTS})
-    with pytest.raises(ConfigError, match="has 4 buckets, expected 5"):
-        stage(root, {"2025-11-02": HOSTS}, options=replace(SMALL, buckets=5))
-
-
-def test_ranges_want_the_fingerprint_of_all_batches(root: ObjectStore) -> None:
-    assert wanted_ranges(root) == {}
-    stage(root, {"2025-11-01": HOSTS})
-    (first,) = wanted_ranges(root).values()
-    stage(root, {"2025-11-02": HOSTS})
-    (second,) = wanted_ranges(root).values()
-    assert first != second
-    assert second == staged_fingerprint(read_markers(root, "domain_buckets"))
-    assert built_ranges(root) == {}
 
 
 def test_a_marker_without_its_buckets_is_named(root: ObjectStore) -> None:

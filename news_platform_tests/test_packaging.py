@@ -87,7 +87,7 @@ def test_the_wheel_holds_its_package_data(installed_wheel: Path) -> None:
     package = installed_wheel / "news_platform"
     assert (package / "py.typed").exists()
     assert list((package / "sample").rglob("*.toml"))
-    assert (package / "storage" / "sql" / "migrations" / "env.py").exists()
+    assert (package / "composition" / "migrations" / "env.py").exists()
     assert list((package / "server" / "templates").glob("*.html"))
     assert list((package / "server" / "static").glob("*.css"))
     assert not (installed_wheel / "news_platform_tests").exists()

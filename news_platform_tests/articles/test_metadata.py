@@ -81,6 +81,13 @@ def test_the_title_is_the_stated_one_without_the_site(head: str, body: str, titl
             "Where to sleep well",
             id="the page shows neither, and its title is the headline",
         ),
+        pytest.param(
+            "All beds are taken",
+            "<h1>All beds are taken</h1>",
+            "Where to sleep well",
+            "All beds are taken",
+            id="the page shows the stated title",
+        ),
     ],
 )
 def test_the_page_decides_between_two_stated_titles(
@@ -223,6 +230,7 @@ def test_the_entries_of_a_live_blog_are_not_its_title_or_date() -> None:
         (ld(isAccessibleForFree=False), True),
         (ld(hasPart={"@type": "WebPageElement", "isAccessibleForFree": "False"}), True),
         ('<meta property="article:content_tier" content="metered">', True),
+        ('<meta property="article:content_tier" content="free">', False),
         ("", None),
     ],
 )

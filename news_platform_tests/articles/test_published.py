@@ -34,6 +34,7 @@ def found(head: str = "", line: str = "", *, url: str = URL, lang: str = "de") -
     ("head", "line", "url", "expected"),
     [
         pytest.param(LD + META, TIME, URL, ("2025-10-31", "json-ld"), id="JSON-LD first"),
+        pytest.param(META, TIME, URL, ("2025-11-01", "meta"), id="then meta"),
         pytest.param(
             "",
             f'{TIME}<i itemprop="x"></i><span itemprop="datePublished">2.11.2025</span>',

@@ -29,6 +29,7 @@ def test_the_weights_fit_the_features() -> None:
     [
         ({"url": "https://x.example/sport/a"}, "sports"),
         ({"section": "Politik"}, "politics"),
+        ({"url": "https://x.example/sport/golf", "section": "Politics"}, "politics"),
         ({"url": "https://x.example/politics/football", "text": ""}, "other"),
         ({"text": "The senator said the government lost the vote in parliament."}, "politics"),
         ({"text": "The president watched the game."}, "other"),

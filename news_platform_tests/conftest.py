@@ -27,8 +27,6 @@ LIVE = frozenset(
         "server/test_pages.py",
         "servers/test_dev.py",
         "servers/test_finished_demo.py",
-        "servers/test_following_live.py",
-        "servers/test_lineage_page.py",
         "servers/test_planted_secrets_live.py",
     }
 )

@@ -1,6 +1,5 @@
 """One answer about a URL, a domain or a feed across all features, over a finished demo."""
 
-import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,16 +95,6 @@ def test_all_spellings_of_an_address_are_the_same_page(
     )
 
 
-def test_the_text_of_a_domain_record_lies_where_the_answer_says(
-    news: NewsData, crawled: str
-) -> None:
-    place = of_state(news.explain(crawled), "domain_store", "stored")[0].source
-    path, _, rest = place.partition("@")
-    offset, length = map(int, rest.split("+"))
-    body = (Path(news._settings.root) / path).read_bytes()[offset : offset + length]
-    assert crawled in {json.loads(line)["uri"] for line in gzip.decompress(body).splitlines()}
-
-
 def test_a_refused_article_names_the_file_and_the_line_of_the_rule(news: NewsData) -> None:
     url = one_url(news, "select article_url_canon from raw where robots_rule like 'Disallow%'")
     found = news.explain(url)
@@ -142,23 +131,6 @@ def test_a_dropped_response_says_why(news: NewsData) -> None:
     dropped = of_state(found, "dropped_responses", "dropped")
     assert any(one.source.endswith(f"@{offset}") for one in dropped)
     assert {one.details["reason"] for one in dropped} == {"not_html"}
-
-
-def test_a_page_that_is_not_an_article_says_so(news: NewsData) -> None:
-    kept = news["captures"].select("uri", pl.concat_str("year", "month", "day", separator="-"))
-    articles = news["crawl_articles"].select("url")
-    others = kept.join(articles, left_on="uri", right_on="url", how="anti").sort("uri").collect()
-    assert others.height
-    found = news.explain(others["uri"][0])
-    (skipped, *_) = of_state(found, "crawl_articles", "skipped")
-    assert skipped.details["reason"] in ("not_an_article", "no_text", "duplicate_address")
-
-
-def test_a_feed_shows_its_polls_and_who_links_to_it(news: NewsData) -> None:
-    found = news.explain("wire.meridian.example/rss.xml")
-    assert found.kind == "feed" and found.known
-    assert of_state(found, "feeds", "polled") and of_state(found, "feeds", "active")
-    assert "link to the feed" in of_state(found, "feed_candidates", "listed")[0].text
 
 
 def test_a_domain_shows_its_records_rules_feeds_and_articles(news: NewsData) -> None:

@@ -16,7 +16,6 @@ import pytest
 from news_platform import logs
 from news_platform.defs.runs import run_naming_resources
 from news_platform.errors import ConfigError
-from news_platform.isolation.boundary import boundary
 from news_platform.isolation.pool import Done, Pool
 from news_platform.logs import (
     LogOptions,
@@ -80,15 +79,6 @@ def test_secrets_are_in_no_part_of_a_line(capfd: pytest.CaptureFixture[str]) -> 
     line = json.loads(text)
     assert line["feed"] == "https://***@h.example/feed?api_key=***&page=2&X-Amz-Credential=***"
     assert "ValueError: cannot read" in line["exception"]
-
-
-@pytest.mark.usefixtures("as_json")
-def test_a_failed_unit_is_named_in_its_line(capfd: pytest.CaptureFixture[str]) -> None:
-    with boundary("feed", "https://a.example/rss"):
-        raise ValueError("odd\nbytes")
-    (line,) = _lines(capfd)
-    assert (line["level"], line["feed"]) == ("warning", "https://a.example/rss")
-    assert bound_facts() == {}, "the unit is over"
 
 
 @pytest.mark.usefixtures("as_json")

@@ -60,12 +60,3 @@ def test_the_traps_are_still_there(root: ObjectStore) -> None:
         connection.execute(
             f"from read_parquet('{root.url}/news/raw/**/*.parquet', filename=true)"
         ).fetchall()
-
-
-def test_a_glob_over_the_stores_data_reads_what_was_replaced(root: ObjectStore) -> None:
-    stage(root, {"2025-11-02": ["org.a", "org.a"]})
-    build(root)
-    files = f"{root.url}/domain_store/data/**/*.jsonl.gz"
-    with duckdb.connect() as connection:
-        ((lines,),) = connection.execute(f"select count(*) from read_json('{files}')").fetchall()
-    assert lines > sum(DomainStore(root).count(name) for name in ("a.org", "b.org"))

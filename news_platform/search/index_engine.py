@@ -27,7 +27,7 @@ from news_platform.search.publish import (
     stored_builds,
 )
 from news_platform.search.reading import open_build
-from news_platform.storage.commit.markers import delete_marker, read_markers, read_report
+from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectStore
@@ -77,11 +77,6 @@ class IndexEngine:
         else:
             build_day(self.store, unit, now=self.now, keep_old=False)
         return RemovedRows(max(0, held - self._articles(unit)), before, self._size(unit))
-
-    def delete(self, unit: str) -> None:
-        """Delete the marker and all builds of a day or a month."""
-        delete_marker(self.store, MONTHS_DATASET if is_month(unit) else DATASET, unit)
-        delete_old_builds(self.store, unit, keep=None, before=None)
 
     def _articles(self, unit: str) -> int:
         """Return how many articles the index has, by its marker."""

@@ -388,11 +388,6 @@ class DeltaEngine:
         size, written = sum(file.size_bytes for file in before), sum(done.file_bytes)
         return RemovedRows(rows, size, written)
 
-    def delete(self, unit: str) -> None:
-        """Remove all rows of a partition; `vacuum` deletes their files."""
-        with tempfile.TemporaryDirectory() as scratch:
-            self.table.replace(unit, [], scratch=Path(scratch))
-
     def _unnamed_files(self) -> list[tuple[str, ObjectInfo]]:
         """Return the files of older versions and dead writers, each with its partition."""
         named = {file.path for file in self.table.files()}

@@ -1,6 +1,6 @@
 """One small protocol for every way a dataset is stored, and the engines of Parquet and plain files.
 
-A unit is what is read, rewritten and deleted as one: the partition of a dataset, or the day of one
+A unit is what is read and rewritten as one: the partition of a dataset, or the day of one
 that has a file per day. Delta, SQL, the domain store and the search index have engines of their own
 behind the same protocol; `composition.engines` maps the place of a dataset to its engine.
 """
@@ -79,7 +79,7 @@ class RemovedRows:
 
 
 class DatasetEngine(Protocol):
-    """How the units of one dataset are listed, read, rewritten and deleted."""
+    """How the units of one dataset are listed, read and rewritten."""
 
     @property
     def dataset(self) -> Dataset:
@@ -99,9 +99,6 @@ class DatasetEngine(Protocol):
 
         The fingerprint in the unit's marker stays, so that nothing built from it becomes stale.
         """
-
-    def delete(self, unit: str) -> None:
-        """Delete the files of a unit; only retention does, behind the brake on mass removal."""
 
 
 def require_small_share(
@@ -152,10 +149,6 @@ class FileEngine:
     def units(self) -> Mapping[str, str]:
         """Return the state of every unit that is stored, from listings alone."""
         return unit_states(self.store, self.dataset)
-
-    def delete(self, unit: str) -> None:
-        """Delete the files of a unit."""
-        self.store.delete([info.path for info in self.files([unit]).get(unit, ())])
 
 
 class ParquetEngine(FileEngine):

@@ -10,7 +10,6 @@ one deletes.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.engines import FileEngine, require_small_share
@@ -104,7 +103,4 @@ def expiring_units(engine: FileEngine, *, keep_days: int, now: datetime) -> dict
         require_small_share(engine.dataset.name, losses, len(stored), unit="units", cure=cure)
     except StorageError as error:
         waiting = str(error)
-    return {
-        unit: ExpiringUnit(files, waiting=waiting, release=partial(engine.delete, unit))
-        for unit, files in old.items()
-    }
+    return {unit: ExpiringUnit(files, waiting=waiting) for unit, files in old.items()}

@@ -8,7 +8,6 @@ import pytest
 
 from news_platform.articles.metadata import ArticleMetadata, parse_article_metadata
 from news_platform.html.decode import parse_document
-from news_platform.html.jsonld import all_objects, fullest_article, names
 
 URL = "https://www.post.example/a"
 
@@ -27,7 +26,6 @@ def ld(**facts: Any) -> str:
 @pytest.mark.parametrize(
     ("head", "body", "title"),
     [
-        pytest.param('<meta property="og:title" content="A">', "<h1>B</h1>", "A", id="OpenGraph"),
         pytest.param(ld(headline="A &amp; B"), "<h1>C</h1>", "A & B", id="JSON-LD"),
         pytest.param(
             "<title>A bridge at last | Local</title>",
@@ -49,25 +47,6 @@ def ld(**facts: Any) -> str:
             id="the site's name is cut",
         ),
         pytest.param(
-            '<meta property="og:title" content="A: B | Something">',
-            "<h1>A: B</h1>",
-            "A: B",
-            id="the headline tells where to cut",
-        ),
-        pytest.param("<title>A - post</title>", "", "A", id="the host's name is cut"),
-        pytest.param(
-            "<title>A bridge at last - Section - Post</title>",
-            "<h1>Culture - A bridge at last</h1>",
-            "A bridge at last",
-            id="without the kicker of the heading",
-        ),
-        pytest.param(
-            "<title>The Post: A bridge at last | Post</title>",
-            "<h1>The Post: A bridge at last</h1>",
-            "The Post: A bridge at last",
-            id="what is stated whole is not cut",
-        ),
-        pytest.param(
             "<title>新桥将于下月通车-社会频道-新华网</title>",
             "",
             "新桥将于下月通车",
@@ -79,14 +58,6 @@ def ld(**facts: Any) -> str:
             "Small models at last",
             id="a heading that links home names the site",
         ),
-        pytest.param(
-            "<title>Sports Wire</title>",
-            "<h2>Congress asks for an investigation</h2>",
-            "Congress asks for an investigation",
-            id="a section is not a title",
-        ),
-        pytest.param('<meta property="og:title" content="A - B">', "", "A - B", id="kept"),
-        pytest.param("", "", "", id="nothing"),
     ],
 )
 def test_the_title_is_the_stated_one_without_the_site(head: str, body: str, title: str) -> None:
@@ -104,13 +75,6 @@ def test_the_title_is_the_stated_one_without_the_site(head: str, body: str, titl
             id="the page shows the headline, and states another title for search engines",
         ),
         pytest.param(
-            "Where to sleep",
-            "<h1>Where to sleep well</h1>",
-            "Where to sleep well",
-            "Where to sleep well",
-            id="the stated title is a shortened headline",
-        ),
-        pytest.param(
             "Where to sleep tonight",
             "<h1>Live: all beds taken</h1>",
             "Where to sleep well - The Post",
@@ -123,13 +87,6 @@ def test_the_title_is_the_stated_one_without_the_site(head: str, body: str, titl
             "Where to sleep well",
             "All beds are taken",
             id="the page shows the stated title",
-        ),
-        pytest.param(
-            "All beds are taken",
-            "<h1>Where to sleep well</h1>",
-            "Where to sleep well",
-            "All beds are taken",
-            id="only the stated title differs",
         ),
     ],
 )
@@ -148,49 +105,23 @@ def test_what_follows_two_different_kickers_is_the_title() -> None:
     head = '<meta property="og:title" content="Attack in the north: The answer has to wait">'
     body = "<h1>A region in crisis - The answer has to wait</h1>"
     assert read(head, body).title == "The answer has to wait"
-
-
-def test_a_short_kicker_that_both_have_stays() -> None:
     head = '<meta property="og:title" content="UN: The answer has to wait">'
     assert read(head, "<h1>UN: The answer has to wait</h1>").title == "UN: The answer has to wait"
-
-
-def test_a_reworded_beginning_is_not_a_kicker() -> None:
-    head = '<meta property="og:title" content="A bridge in town: The answer has to wait">'
-    body = "<h1>A bridge in our town: The answer has to wait</h1>"
-    assert read(head, body).title == "A bridge in our town: The answer has to wait"
 
 
 @pytest.mark.parametrize(
     ("head", "body", "authors"),
     [
-        pytest.param(ld(author={"name": "Ada"}), "", ("Ada",), id="a person"),
         pytest.param(ld(author=[{"name": "Ada"}, "Bo"]), "", ("Ada", "Bo"), id="several"),
-        pytest.param(
-            ld(author={"givenName": "Ada", "familyName": "Writer"}), "", ("Ada Writer",), id="parts"
-        ),
         pytest.param(
             ld(author="Ada Writer and Bo Author"), "", ("Ada Writer", "Bo Author"), id="and"
         ),
-        pytest.param(ld(author="Ada (abc)"), "", ("Ada",), id="initials"),
         pytest.param('<meta name="author" content="By Ada, Bo">', "", ("Ada", "Bo"), id="meta"),
-        pytest.param(
-            '<meta name="author" content="https://facebook.example/ada">',
-            '<a rel="author">Ada</a>',
-            ("Ada",),
-            id="an address is no name",
-        ),
         pytest.param(
             ld(author={"name": "The Post"}, publisher={"name": "The Post"}),
             '<span class="byline">Ada</span>',
             ("Ada",),
             id="people before the site",
-        ),
-        pytest.param(
-            ld(author={"name": "The Post"}, publisher={"name": "The Post"}),
-            "",
-            ("The Post",),
-            id="the site when nobody else is named",
         ),
         pytest.param(
             "",
@@ -200,71 +131,15 @@ def test_a_reworded_beginning_is_not_a_kicker() -> None:
         ),
         pytest.param(
             "",
-            '<span class="author">Written by Shelby Loos, PhD</span>',
-            ("Shelby Loos",),
-            id="a degree is no name",
-        ),
-        pytest.param(
-            "",
             '<div class="comments"><a rel="author">Reader</a></div><a rel="author">Ada</a>',
             ("Ada",),
             id="who comments is no author",
-        ),
-        pytest.param(
-            '<meta name="author" content="The Group"><meta name="copyright" content="(c) The Group '
-            '2022"><meta name="article:author" content="Ada Bell">',
-            "",
-            ("Ada Bell",),
-            id="who holds the copyright publishes",
-        ),
-        pytest.param(
-            '<meta property="og:site_name" content="The Post">'
-            '<meta name="author" content="The Post, Frankfurt, Germany">',
-            "",
-            ("The Post",),
-            id="an address is not a list of names",
         ),
         pytest.param(
             ld(author={"@type": "Organization", "name": "Desk"}),
             '<p>von <a href="/autoren/name/ada">Dr. Ada Bell</a></p>',
             ("Dr. Ada Bell",),
             id="a person before an organisation",
-        ),
-        pytest.param(
-            ld(author={"@type": "Organization", "name": "Desk of the Post"}),
-            '<span class="author">capital</span>',
-            ("Desk of the Post",),
-            id="an organisation before what is not clearly a person",
-        ),
-        pytest.param(
-            "",
-            '<div class="author"><span>By</span> <a>Ada Bell</a><div>Senior Editor</div></div>',
-            ("Ada Bell",),
-            id="a role in its own element",
-        ),
-        pytest.param(
-            "",
-            '<span class="story-author">Ada Bell</span><span class="author-title">Gardener</span>',
-            ("Ada Bell",),
-            id="the title of an author",
-        ),
-        pytest.param(
-            "",
-            '<span class="page-meta--author">Posted on September 21, 2020 by Ada Bell</span>',
-            ("Ada Bell",),
-            id="a date before the name",
-        ),
-        pytest.param(
-            "",
-            '<article><footer><a rel="author">Ada Bell</a></footer></article>',
-            ("Ada Bell",),
-            id="a byline in a footer",
-        ),
-        pytest.param(
-            "",
-            '<ul class="metaInfoAuthorList"><li><a href="/author/ada">Ada Bell</a></li></ul>',
-            ("Ada Bell",),
-            id="a list of authors",
         ),
         pytest.param("", "<p>Trudi was there</p>", (), id="nobody"),
     ],
@@ -292,18 +167,11 @@ MORNING = datetime(2025, 11, 3, 8, tzinfo=UTC)
     [
         pytest.param(ld(datePublished="2025-11-03T09:00:00+01:00"), "", MORNING, id="JSON-LD"),
         pytest.param(
-            '<meta property="article:published_time" content="2025-11-03T08:00Z">',
-            "",
-            MORNING,
-            id="OpenGraph",
-        ),
-        pytest.param(
             "",
             '<time itemprop="datePublished" datetime="2025-11-03T08:00:00Z">x</time>',
             MORNING,
             id="microdata",
         ),
-        pytest.param('<meta name="date" content="soon">', "", None, id="not a date"),
         pytest.param("", "", None, id="nothing"),
     ],
 )
@@ -321,17 +189,6 @@ def test_section_tags_subtitle_and_language_are_read() -> None:
     found = read(head)
     assert (found.section, found.tags, found.subtitle) == ("Local", ("bridge", "river"), "D")
     assert found.declared_language == "en_GB"
-
-
-@pytest.mark.parametrize("broken", ["{", '{"@type": "NewsArticle", }', "[" * 5_000, "null", "3"])
-def test_broken_json_ld_is_passed_over(broken: str) -> None:
-    root = parse_document(f'<script type="application/ld+json">{broken}</script>')
-    assert root is not None
-    assert fullest_article(all_objects(root)) == {}
-
-
-def test_names_are_found_in_any_shape() -> None:
-    assert names([{"name": ["A", "B"]}, "C", None, 3, {"name": None}]) == ["A", "B", "C"]
 
 
 @pytest.mark.parametrize(
@@ -371,7 +228,6 @@ def test_the_entries_of_a_live_blog_are_not_its_title_or_date() -> None:
     ("head", "locked"),
     [
         (ld(isAccessibleForFree=False), True),
-        (ld(isAccessibleForFree="True"), False),
         (ld(hasPart={"@type": "WebPageElement", "isAccessibleForFree": "False"}), True),
         ('<meta property="article:content_tier" content="metered">', True),
         ('<meta property="article:content_tier" content="free">', False),

@@ -8,7 +8,7 @@ import pytest
 
 from news_platform.ccnews.listing import FollowReport, FollowState, check_listings
 from news_platform.datasets.collected import collected_path
-from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import warc_name, warc_path, write_listings
 
 TODAY = date(2025, 11, 3)
@@ -51,18 +51,9 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_the_first_tick_asks_for_the_newest_day_alone(world: World) -> None:
-    assert list(world.tick().stale) == ["2025-11-03"]
-
-
-def test_an_unlisted_crawl_asks_for_nothing(tmp_path: Path, local_store: ObjectStore) -> None:
-    crawl = open_store(str(tmp_path / "nowhere"))
-    seen = check_listings(crawl, local_store, today=TODAY, state=FollowState(), followed=())
-    assert seen == FollowReport({}, (), FollowState())
-
-
 def test_a_day_is_asked_for_until_its_last_warc_is_collected(world: World) -> None:
     first = world.tick().stale
+    assert list(first) == ["2025-11-03"]  # the newest day alone
     world.collect(DAYS[2], 1)
     assert world.tick().stale == first
     world.collect(DAYS[2], 2)
@@ -112,14 +103,6 @@ def test_a_change_in_a_month_long_past_is_found_in_turn(world: World) -> None:
     world.listed.append((old, 2))
     world.list_now()
     assert any(old.isoformat() in world.tick().stale for _ in range(25))
-
-
-def test_only_changed_listings_are_news(world: World) -> None:
-    assert [listing.month for listing in world.tick().changed] == [date(2025, 11, 1)]
-    assert world.tick().changed == ()
-    world.listed.append((DAYS[0], 9))
-    world.list_now()
-    assert len(world.tick().changed) == 1
 
 
 def test_a_tick_over_three_years_takes_seconds(world: World) -> None:

@@ -4,7 +4,6 @@ import hashlib
 from datetime import date
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from news_platform.ccnews.pool import CollectOptions
@@ -135,15 +134,6 @@ def test_a_warc_without_any_day_is_an_input_error(local_store: ObjectStore, tmp_
     source.put("pages.warc", record)
     with pytest.raises(InputError, match="has no day"):
         collect_here("pages.warc", source=source, root=local_store, scratch=tmp_path / "s")
-
-
-def test_plain_polars_reads_the_files_that_lie_there(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
-) -> None:
-    collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
-    rows = pl.read_parquet(f"{local_store.local_folder}/news/raw/", hive_partitioning=True)
-    assert rows.height == 6
-    assert set(rows["main_lang"]) == {"fr", "en", "nl"}
 
 
 def test_a_combined_marker_is_retracted_before_its_files_change(

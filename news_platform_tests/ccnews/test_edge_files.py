@@ -98,16 +98,6 @@ def test_a_quirky_file_gives_its_rows_or_its_reason(name: str, bench_data: Path)
     assert time.process_time() - started < _HANG_SECONDS
 
 
-def test_the_three_packings_of_one_archive_give_the_same_pages(bench_data: Path) -> None:
-    folder = bench_data / "warc" / "edge"
-    packings = [_pages(folder / f"warcfile.warc{end}")[0] for end in ("", ".gz", ".lz4")]
-    plain, gzipped, lz4 = (
-        [(page.record.uri, page.tree, page.text, page.langs) for page in pages]
-        for pages in packings
-    )
-    assert plain == gzipped == lz4
-
-
 def test_false_headers_and_odd_charsets_do_not_spoil_the_text(bench_data: Path) -> None:
     pages, _ = _pages(bench_data / "warc" / "edge" / "clueweb-quirk.warc.gz")
     assert Counter(page.main_lang for page in pages).most_common(1)[0][0] == "ja"

@@ -93,21 +93,3 @@ def test_what_is_given_back_comes_again_whatever_was_taken_since(size: int) -> N
     assert source.position == 0
     assert b"".join(bytes(part) for part in iter(source.take, b"")) == data
     assert source.position == len(data)
-
-
-def test_split_damaged_and_giant_groups_are_not_parsed_whole() -> None:
-    record = page(1).dumped()
-    split = gzip.compress(record[:100]) + gzip.compress(record[100:])
-    damaged = bytearray(gzipped([page(2)]))
-    damaged[-5] ^= 1
-    giant = gzip.compress(b"WARC/1.0\r\n" + bytes(5 << 20))
-    data = split + bytes(damaged) + giant
-    found = []
-    for group in iter_member_groups(PushbackReader(stream(data))):
-        assert group.parsed(bytes) is None
-        size = 0
-        while part := group.read(9000):
-            size += len(part)
-        found.append((size, group.is_damaged))
-    assert [is_damaged for _, is_damaged in found] == [False, True, False]
-    assert (found[0][0], found[2][0]) == (len(record), (5 << 20) + 10)

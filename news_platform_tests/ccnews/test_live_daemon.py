@@ -15,13 +15,16 @@ import dagster as dg
 import pytest
 from dagster._core.scheduler.instigation import InstigatorType, TickStatus
 
-from news_platform.ccnews.pipeline import collect_day
 from news_platform.defs.runs import INPUTS_TAG
-from news_platform.resources import Resources, collect_options
-from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import collected_names
 from news_platform.storage.objects.store import open_store
-from news_platform_tests.ccnews.crawl import mixed_pages, warc_path, write_crawl, write_listings
+from news_platform_tests.ccnews.crawl import (
+    collect_here,
+    mixed_pages,
+    warc_path,
+    write_crawl,
+    write_listings,
+)
 
 _PATIENCE_SECONDS = 1_200
 _POLL_SECONDS = 0.5
@@ -128,17 +131,10 @@ class Daemon:
 
     def collect(self, days: Sequence[date]) -> None:
         """Collect days by hand: they are followed from then on."""
-        resources = Resources(load_settings(self._environ))
+        root, crawl = open_store(str(self.root)), open_store(str(self.crawl))
         for day in days:
-            report = collect_day(
-                day,
-                crawl=resources.crawl.sources,
-                root=resources.data_root.store,
-                options=collect_options(resources.settings.ccnews),
-                now=datetime.now(UTC),
-                attempt="by hand",
-            )
-            assert not report.failed, report.failed
+            scratch = self.home / day.isoformat()
+            collect_here(warc_path(day), source=crawl, root=root, scratch=scratch)
 
     def collected(self, day: date) -> int:
         return len(collected_names(open_store(str(self.root)), day=day))

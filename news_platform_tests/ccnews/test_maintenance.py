@@ -15,8 +15,6 @@ from news_platform.ccnews.maintenance import (
     note_failure,
     read_broken,
 )
-from news_platform.ccnews.pipeline import outdated_days
-from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.storage.commit.collected import (
     list_collected,
@@ -109,22 +107,6 @@ def test_failures_count_only_while_size_tag_and_reason_are_the_same(
     assert note.accepts(crawl.head(PATH), after=0)
     crawl.put(PATH, gzipped(mixed_pages(1)))
     assert not note.accepts(crawl.head(PATH), after=1)
-
-
-def test_a_broken_note_does_not_count(local_store: ObjectStore) -> None:
-    local_store.put("news/broken/x.json", b"{")
-    assert read_broken(local_store) == {}
-
-
-def test_days_of_another_recipe_are_counted_by_listing_alone(local_store: ObjectStore) -> None:
-    now = replace(MARKER, extractor_version="2")
-    other = replace(now, warc="b", options={"languages": ["de"]})
-    for marker in (now, other, replace(MARKER, day=NOW.date(), warc="c")):
-        write_collected(local_store, marker)
-    assert outdated_days(local_store, CollectOptions()) == {"2025-11-01": 1, str(NOW.date()): 1}
-    assert outdated_days(local_store, CollectOptions(), newest=1) == {str(NOW.date()): 1}
-    german = CollectOptions(languages=frozenset({"de"}))
-    assert outdated_days(local_store, german) == {"2025-11-01": 1, str(NOW.date()): 1}
 
 
 def test_scanning_days_of_several_recipes_is_possible_and_visible(

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -189,23 +188,6 @@ def test_a_source_that_drops_truncates_and_refuses_gives_the_same_rows(
     report = collect_all(PATHS, source=s3_store, root=local_store, options=options)
     assert report.failed == ()
     assert _rows(local_store).equals(expected[0])
-
-
-def test_workers_find_credentials_in_the_variables_of_the_cloud_libraries(
-    crawl: ObjectStore,
-    s3_store: ObjectStore,
-    local_store: ObjectStore,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    s3_store.put(PATHS[0], crawl.read(PATHS[0]))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test-key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test-secret")
-    keyless = open_store(
-        s3_store.url, options=replace(s3_store.options, access_key=None, secret_key=None)
-    )
-    options = CollectOptions(workers=1)
-    report = collect_all(PATHS[:1], source=keyless, root=local_store, options=options)
-    assert (report.failed, report.collected[0].rows) == ((), PAGES)
 
 
 def test_two_runs_of_the_same_day_at_once_give_the_same_result(

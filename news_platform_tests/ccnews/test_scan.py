@@ -82,13 +82,3 @@ def test_what_cannot_be_a_day_or_a_column_is_told_before_anything_is_read(
         scan_news(root, days="yesterday")
     with pytest.raises(InputError, match=r"unknown column 'url' of raw_news: .* uri, tree"):
         scan_news(root, columns=["uri", "url"])
-
-
-def test_what_nobody_has_seen_gives_no_rows(root: ObjectStore) -> None:
-    for frame in (
-        scan_news(root, days="1999-01-01"),
-        scan_news(root, langs=["xx"]),
-        scan_news(root, hosts=[]),
-        scan_news(root, days=[]),
-    ):
-        assert frame.collect().shape == (0, 15)

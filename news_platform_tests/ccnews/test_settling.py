@@ -112,10 +112,6 @@ def test_a_settled_day_waits_a_little_for_the_run_that_collects_its_last_warcs(
     assert waits(settled + 0.6) is None
 
 
-def test_a_day_that_nothing_is_recorded_of_is_settled(local_store: ObjectStore) -> None:
-    assert unsettled_days(local_store, [DAY], followed=(), options=OPTIONS, now=END) == {}
-
-
 @pytest.mark.parametrize("body", [b"{", b'{"2025-11-01": [1]}'])
 def test_a_damaged_record_is_named(local_store: ObjectStore, body: bytes) -> None:
     local_store.put("news/warc_paths/2025-11.arrivals.json", body)

@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from queue import Empty, Queue
 
 import pytest
 
 from news_platform.ccnews.pool import (
     CollectTask,
     ProgressReporter,
-    WarcProgress,
     read_record_in_work,
 )
-from news_platform.ccnews.warc import WarcResponse, iter_responses
+from news_platform.ccnews.warc import WarcResponse
 from news_platform.ccnews.worker import collect_task, collect_warc
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
@@ -60,34 +58,6 @@ def test_the_record_in_work_is_in_a_file_and_reading_and_publishing_are_waits(
     records = [(number, rows) for number, rows in seen if number is not None]
     assert records == [(0, 0), (1, 1), (2, 2)]
     assert seen[0] == seen[-1] == (None, None)
-
-
-def test_a_file_that_no_worker_wrote_names_no_record(tmp_path: Path) -> None:
-    assert read_record_in_work(tmp_path / "missing") is None
-    (tmp_path / "torn").write_bytes(b"abc")
-    assert read_record_in_work(tmp_path / "torn") is None
-
-
-def test_messages_are_sent_while_waiting_and_once_for_a_record_in_work(
-    crawl: ObjectStore, tmp_path: Path
-) -> None:
-    sent: Queue[WarcProgress] = Queue()
-    progress = ProgressReporter(send=sent.put)
-    (response, *_) = iter_responses(
-        crawl.stream(PATH), warc_name="w.warc.gz", max_body_bytes=1 << 20
-    )
-    assert isinstance(response, WarcResponse)
-    with progress.heartbeat(tmp_path / "progress"):
-        assert [sent.get(timeout=60).number for _ in range(2)] == [None, None]
-        progress.begin_record(response, 7)
-        while (found := sent.get(timeout=60)).number is None:
-            pass
-        assert (found.number, found.rows) == (0, 7)
-        # The record hangs: two beats pass in silence.
-        with pytest.raises(Empty):
-            sent.get(timeout=1.2)
-        progress.begin_wait()
-        assert sent.get(timeout=60).number is None
 
 
 def _task(

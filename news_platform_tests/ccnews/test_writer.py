@@ -9,7 +9,7 @@ import pytest
 
 from news_platform.ccnews import writer as writers
 from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectOptions
+from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.writer import (
     FeedTally,
@@ -17,7 +17,7 @@ from news_platform.ccnews.writer import (
     WarcWriter,
     feed_urls,
 )
-from news_platform.datasets.raw_news import CAPTURES, FEED_CANDIDATES, RAW_NEWS
+from news_platform.datasets.raw_news import CAPTURES, FEED_CANDIDATES
 from news_platform_tests.ccnews.archive import NAME, Record, article, gzipped, http, stream
 from news_platform_tests.ccnews.crawl import mixed_pages
 
@@ -26,19 +26,6 @@ def _pages(records: list[Record]) -> list[CrawledPage]:
     responses = iter_responses(stream(gzipped(records)), warc_name=NAME, max_body_bytes=1 << 20)
     found = [read_page(one, CollectOptions()) for one in responses if isinstance(one, WarcResponse)]
     return [page for page in found if isinstance(page, CrawledPage)]
-
-
-def test_each_language_has_one_file_with_exactly_the_columns_of_raw_news(tmp_path: Path) -> None:
-    writer = NewsWriter(tmp_path, warc_name=NAME)
-    for page in _pages(mixed_pages(6)):
-        writer.write(page)
-    files = writer.close()
-    assert {name: file.rows for name, file in files.items()} == {"en": 2, "nl": 2, "fr": 2}
-    for file in files.values():
-        assert dict(pl.read_parquet_schema(file.path)) == dict(RAW_NEWS.schema)
-        footer = pq.read_metadata(file.path)
-        assert footer.metadata[b"extractor_version"] == EXTRACTOR_VERSION.encode()
-        assert footer.metadata[b"warc"] == NAME.encode()
 
 
 def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
@@ -61,17 +48,6 @@ def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
             "surt_uri": page.surt_uri,
             "host": page.host,
         }
-
-
-def test_pages_of_a_site_lie_side_by_side_in_a_row_group(tmp_path: Path) -> None:
-    block = http(article("The mayor of the town opened the bridge today."))
-    uris = ["https://b.org/2", "https://a.org/1", "https://www.b.org/1", "https://a.org/0"]
-    writer = NewsWriter(tmp_path, warc_name=NAME)
-    for page in _pages([Record(block, uri=uri) for uri in uris]):
-        writer.write(page)
-    rows = pl.read_parquet(writer.close()["en"].path)
-    assert rows["uri"].to_list() == [uris[3], uris[1], uris[2], uris[0]]
-    assert rows["surt_uri"].is_sorted()
 
 
 def test_large_pages_are_written_without_a_copy_and_come_back_whole(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Run fuzzed command lines in a process of their own, and report how each ended.
 
-`python -m news_platform_tests.cli.fuzz_worker BOX SEED COUNT FIRST` prints one JSON document per
+`python -m news_platform_tests.cli.fuzz_worker BOX SEED COUNT` prints one JSON document per
 line. An audit hook, which cannot be removed from a process, records every write outside the root
 and refuses every connection and name lookup that would leave this machine.
 """
@@ -19,7 +19,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -176,8 +175,8 @@ def _deadline(seconds: float) -> Iterator[None]:
 
 
 def main(words: list[str]) -> None:
-    """Run the lines from number FIRST on."""
-    folder, seed, count, first = Path(words[0]), *map(int, words[1:])
+    """Run the lines, one after the other."""
+    folder, seed, count = Path(words[0]), *map(int, words[1:])
     # What a command or its children print on the real standard output is not a report.
     reports = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -189,7 +188,7 @@ def main(words: list[str]) -> None:
     for number in range(2):
         ensured = call(Line(("rss", "ensure", "--root", str(box.root(number))), False), watch)
         assert ensured.code == 0, ensured
-    for line in islice(lines(box, seed=seed, count=count), first, None):
+    for line in lines(box, seed=seed, count=count):
         done = dataclasses.asdict(call(line, watch))
         reports.write(json.dumps(done, default=repr) + "\n")
         reports.flush()

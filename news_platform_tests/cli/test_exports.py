@@ -38,12 +38,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_csv_goes_to_standard_output(root: Path) -> None:
-    done = EXPORT.run(root, "--format", "csv", "--lang", "de")
-    [row] = csv.DictReader(io.StringIO(done.stdout))
-    assert (row["title"], row["source"], done.exit_code) == ("Klimagesetz", "post.example", 0)
-
-
 @pytest.mark.parametrize(
     "words", [("--source", "Post.example"), ("--query", "klimagesetz"), ("--without-text",)]
 )
@@ -82,20 +76,14 @@ def test_a_feed_has_the_title_and_home_page_that_are_given(root: Path) -> None:
     "words",
     [
         ("--format", "parquet"),
-        ("--format", "csv", "--json"),
         ("--format", "csv", "--delta", "0"),
         ("--output", "x.csv", "--opml"),
         ("--query", "…"),
-        ("--format", "pdf"),
+        ("--since", "soon"),
     ],
 )
 def test_wrong_use_exits_with_2(root: Path, words: tuple[str, ...]) -> None:
     assert EXPORT.run(root, *words).exit_code == 2
-
-
-def test_a_file_of_unknown_format_is_refused_by_name(root: Path, tmp_path: Path) -> None:
-    done = EXPORT.run(root, "--output", str(tmp_path / "articles.doc"))
-    assert "expected --format, or one of .csv" in str(done.exception)
 
 
 def test_a_reader_that_stops_early_ends_the_export_without_a_word(root: Path) -> None:

@@ -92,11 +92,3 @@ def test_check_names_the_tables_and_what_is_wrong(root: Path) -> None:
     found = json.loads(broken.stdout)
     assert found["is_damaged"]
     assert "bytes" in found["problems"][0]
-
-
-def test_check_finds_a_lost_ledger_of_a_root_with_articles(root: Path) -> None:
-    (root / "articles").mkdir()
-    (root / "articles" / "x.parquet").write_text("x")
-    done = _run("check", "--root", root)
-    assert "holds no articles, but the root does" in done.stdout
-    assert isinstance(done.exception, StorageError)

@@ -52,13 +52,6 @@ def test_explain_prints_every_block_with_its_fate(snapshot: Path, tmp_path: Path
     ]
 
 
-def test_json_is_one_document_with_records_and_blocks(snapshot: Path, tmp_path: Path) -> None:
-    done = RECORDS.run(tmp_path, "segment", str(snapshot), "--institution", "u1", "--json")
-    (page,) = json.loads(done.stdout)
-    assert (len(page["records"]), len(page["blocks"]), page["error"]) == (2, 5, None)
-    assert page["blocks"][3]["dropped"] == "navigation_item"
-
-
 def test_options_choose_the_language_headings_and_tables(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text(FULL_PAGE)
@@ -82,12 +75,6 @@ def test_a_failed_page_is_reported_after_the_others(snapshot: Path, tmp_path: Pa
     assert len(found) == 2
 
 
-def test_wrong_usage_is_reported(tmp_path: Path) -> None:
-    assert RECORDS.run(tmp_path, "segment", "--institution", "u1").exit_code == 2
-    missing = str(tmp_path / "none")
-    assert RECORDS.run(tmp_path, "segment", missing, "--institution", "u1").exit_code == 2
-
-
 def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
     place = root / "snapshots" / "institution=u1" / "depts.json"
@@ -100,17 +87,3 @@ def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
     again = RECORDS.run(root, "build", "--institution", "u1", "--json")
     assert json.loads(again.stdout)[0]["blocks_kept"] == 2
     assert isinstance(RECORDS.run(root, "build", "--institution", "u2").exception, InputError)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--lang", "english"), "invalid language 'english': expected a two-letter ISO 639-1 code"),
-        (("--lang", "qq"), "invalid language 'qq'"),
-    ],
-)
-def test_a_wrong_language_is_refused_in_one_line(
-    words: tuple[str, ...], message: str, snapshot: Path, tmp_path: Path
-) -> None:
-    error = RECORDS.error(tmp_path, "segment", str(snapshot), "--institution", "u1", *words)
-    assert error.startswith(message) and "\n" not in error

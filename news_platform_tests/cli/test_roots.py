@@ -6,28 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from news_platform_tests.cli.runner import process
-
 READING = [
     ("ccnews", "status"),
-    ("domains", "show", "example.org"),
-    ("domains", "status"),
     ("domains", "fetch"),
-    ("domains", "resurvey", "example.org"),
     ("pause",),
-    ("resume",),
     ("records", "build"),
-    ("rss", "discovery"),
-    ("rss", "export"),
     ("rss", "poll"),
-    ("rss", "status"),
-    ("rss", "sync"),
-    ("rss", "work", "--worker-id", "w"),
     ("sql", "select 1 from domain_catalog"),
     ("store", "build"),
-    ("store", "get", "example.org"),
-    ("store", "stats"),
-    ("store", "verify"),
 ]
 
 
@@ -58,12 +44,11 @@ def test_a_mistyped_root_is_named_and_not_created(
     assert not root.exists()
 
 
-@pytest.mark.parametrize("words", [("rss", "status"), ("domains", "status")], ids=" ".join)
 def test_a_folder_without_our_data_is_not_read_as_a_root(
-    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "letter.txt").write_text("Dear editor")
-    code, error, _ = _invoke(capsys, *words, "--root", str(tmp_path))
+    code, error, _ = _invoke(capsys, "rss", "status", "--root", str(tmp_path))
     assert code == 2 and _is_one_line(error) and "there is no data at" in error
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -81,19 +66,23 @@ def test_a_folder_of_files_placed_by_hand_can_be_read_but_gets_no_ledger(
 
 
 @pytest.mark.parametrize("words", [("rss", "ensure"), ("ccnews", "status")], ids=" ".join)
-@pytest.mark.parametrize("root", ["dangling", "dangling/below", "/proc/self", "loop", "~nouser/x"])
+@pytest.mark.parametrize("root", ["dangling/below", "/proc/self", "loop", "~nouser/x"])
 def test_a_root_that_cannot_be_a_folder_ends_with_one_line(
-    words: tuple[str, ...], root: str, tmp_path: Path
+    words: tuple[str, ...],
+    root: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "dangling").symlink_to(tmp_path / "missing")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    done = process(*words, "--root", root, HOME=str(tmp_path))
-    assert done.returncode in (1, 2)
-    assert _is_one_line(done.stderr), done.stderr
+    monkeypatch.chdir(tmp_path)
+    code, error, _ = _invoke(capsys, *words, "--root", root)
+    assert code in (1, 2) and _is_one_line(error), error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "loop"]
 
 
-@pytest.mark.parametrize("name", ["my%20news", "%2e%2e/x", "a?b=c", "a#b", "ünï:@cödé"])
+@pytest.mark.parametrize("name", ["%2e%2e/x", "a?b=c#d", "ünï:@cödé"])
 def test_the_ledger_lies_inside_a_root_of_any_name(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,7 +94,7 @@ def test_the_ledger_lies_inside_a_root_of_any_name(
     assert len(list((tmp_path / "parent").iterdir())) == 1
 
 
-@pytest.mark.parametrize("root", ["", "file://", "file://host/x", "a\nb", "r\udcff"])
+@pytest.mark.parametrize("root", ["", "file://host/x", "a\nb", "r\udcff"])
 def test_a_root_without_a_usable_name_is_refused(
     root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,24 +105,10 @@ def test_a_root_without_a_usable_name_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_listing_can_be_read_before_there_is_a_root(
-    sample_world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NEWS_PLATFORM_CRAWL_URL", str(sample_world / "crawl"))
-        code, *_ = _invoke(
-            capsys, "ccnews", "list", "--month", "2025-11", "--root", str(tmp_path / "new")
-        )
-    assert code == 0
-    assert not (tmp_path / "new").exists()
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("", "not an OPML file"),
         ("<opml><body><outline", "lists no feeds"),
-        ("<opml version='2.0'><body/></opml>", "lists no feeds"),
         ("<html><body>502</body></html>", "expected the root element <opml>"),
     ],
 )
@@ -162,41 +137,3 @@ def test_a_truncated_opml_file_is_read_with_a_warning_that_names_the_place(
     assert error.startswith("warning: ") and error.count("\n") == 2
     assert "cut.opml" in error and "line 4, column" in error and "1 feeds are read" in error
     assert document["candidates"] == 1 and document["opml_errors"] == 3
-
-
-def test_a_whole_opml_file_is_read_without_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "whole.opml"
-    file.write_text('<opml><body><outline xmlUrl="http://127.0.0.1:9/rss"/></body></opml>')
-    words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"), "--json")
-    code, error, out = _invoke(capsys, *words)
-    document = json.loads(out)
-    assert (code, document["opml_errors"]) == (1, 0)
-    assert error == "error: none of the named feeds was accepted: the reasons are above\n"
-
-
-def test_a_truncated_opml_list_of_domains_is_imported_with_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "cut.opml"
-    file.write_text(
-        '<opml><body>\n<outline htmlUrl="https://a.example/"/>\n<outline htmlUrl="https'
-    )
-    batch = ("--country", "de", "--category", "media", "--date", "2025-11-01")
-    words = ("domains", "import", str(file), *batch, "--root", str(tmp_path / "root"), "--json")
-    code, error, out = _invoke(capsys, *words)
-    document = json.loads(out)
-    assert code == 0 and document["failed"] == {}
-    assert error.startswith("warning: ") and error.count("\n") == 1
-    assert "cut.opml" in error and "line 3, column" in error
-
-
-@pytest.mark.parametrize("kind", ["--daily", "--opml", "--delta=1"])
-def test_a_wrong_date_is_refused_also_where_it_is_not_used(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = str(tmp_path / "root")
-    assert _invoke(capsys, "rss", "ensure", "--root", root)[0] == 0
-    code, error, _ = _invoke(capsys, "rss", "export", kind, "--since", "nan", "--root", root)
-    assert code == 2 and "invalid date 'nan'" in error

@@ -54,9 +54,3 @@ def test_a_run_delivers_and_the_list_counts(root: Path, monkeypatch: pytest.Monk
         ("floods", 1, 0),
         ("quiet", 0, 0),
     ]
-
-
-def test_a_root_without_queries_says_so(root: Path) -> None:
-    (root / "alerts.toml").unlink()
-    assert ALERTS.run(root, "list").stdout == "there are no saved queries\n"
-    assert ALERTS.json(root, "run")["queries"] == 0

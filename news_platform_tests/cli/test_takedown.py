@@ -76,12 +76,10 @@ def test_withdrawing_says_what_comes_back_and_how(root: ObjectStore) -> None:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("add", "--reason", "x"), 2),
         (("add", URL, "--domain", "a.example", "--reason", "x"), 2),
         (("add", URL), 2),
         (("add", "nothing", "--reason", "x"), 1),
         (("show", "20250101-00000000"), 1),
-        (("verify", "20250101-00000000"), 1),
     ],
     ids=lambda it: " ".join(it) if isinstance(it, tuple) else str(it),
 )

@@ -46,13 +46,11 @@ def test_an_export_prints_its_manifest(root: str, tmp_path: Path) -> None:
         (["--language", "xx"], 1, "no article in language 'xx'"),
         (["--min-words", "100000"], 1, "the selection is empty"),
         (["--from", "2024-01-01", "--to", "2024-01-31"], 1, "the corpus has no day between"),
-        (["--from", "2025-11-02", "--to", "2025-11-01"], 1, "the corpus has no day between"),
-        (["--from", "yesterday"], 2, "invalid day 'yesterday'"),
         (["--policy", "GPTBot:everything"], 1, "invalid policy 'GPTBot:everything'"),
         (["--strict"], 1, "--strict needs a --policy"),
         (["--topic", "cats"], 2, "'cats' is not one of"),
     ],
-    ids=["language", "empty", "days", "order", "day", "policy", "strict", "topic"],
+    ids=["language", "empty", "days", "policy", "strict", "topic"],
 )
 def test_a_bad_selection_is_one_line_and_writes_nothing(
     root: str, tmp_path: Path, arguments: list[str], code: int, message: str

@@ -7,11 +7,7 @@ import polars as pl
 import pytest
 
 import news_platform
-from news_platform.corpus.pipeline import (
-    build_feed_day,
-    feed_dataset,
-    wanted_feed_days,
-)
+from news_platform.corpus.pipeline import build_feed_day, feed_dataset, wanted_feed_days
 from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.datasets.feeds import ARTICLES, articles_path
 from news_platform.errors import InputError

@@ -17,7 +17,7 @@ def is_article(html: str, url: str) -> bool:
     return load_page_model().is_article(page_features(page, html, url))
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(2))
 def test_an_article_is_told_from_a_front_page(number: int) -> None:
     url = f"https://courier.example/news/2025/11/01/bridge-{number}"
     assert is_article(article_html(number), url)
@@ -29,23 +29,22 @@ def test_an_article_is_told_from_a_front_page(number: int) -> None:
     ["<p>", "text without markup", "<html><body></body></html>", "<br>" * 50, "<div>" * 300],
     ids=["tag", "text", "empty", "breaks", "deep"],
 )
-@pytest.mark.parametrize("url", ["", "not a url", "https://a.example", "https://[bad/x"])
-def test_features_of_odd_pages_are_numbers_of_the_same_names(html: str, url: str) -> None:
+def test_features_of_odd_pages_are_numbers_of_the_same_names(html: str) -> None:
     model = load_page_model()
     page = inspect_page(html, "https://a.example/")
-    if page is None:
-        return
-    found = page_features(page, html, url)
-    assert found.numbers.keys() == set(model.numbers)
-    assert all(isinstance(value, int) for value in found.numbers.values())
-    assert tuple(found.words) == WORD_PLACES
-    assert isinstance(model.score(found), int)
+    assert page is not None
+    for url in ("", "not a url", "https://[bad/x"):
+        found = page_features(page, html, url)
+        assert found.numbers.keys() == set(model.numbers)
+        assert all(isinstance(value, int) for value in found.numbers.values())
+        assert tuple(found.words) == WORD_PLACES
+        assert isinstance(model.score(found), int)
 
 
 def test_real_pages_are_told_apart(bench_data: Path) -> None:
     # These were learned from: `benchmarks.corpus decision` measures pages that were not.
-    articles = islice(iter_article_pages(bench_data), 20)
-    others = islice(iter_other_pages(bench_data), 20)
+    articles = islice(iter_article_pages(bench_data), 10)
+    others = islice(iter_other_pages(bench_data), 10)
     model = load_page_model()
     kept = {
         is_positive: [

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import polars as pl
 import pytest
 
 from news_platform.corpus.checks import count_problems, day_report, row_problems, source_pages
-from news_platform.corpus.crawl_pages import CorpusOptions
-from news_platform.corpus.pipeline import (
-    build_crawl_day,
-    crawl_dataset,
-)
+from news_platform.corpus.crawl_pages import CorpusOptions, CrawlPages
+from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.commit.collected import list_collected_day, parse_listed
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform_tests.corpus.hostile import QUICK
 from news_platform_tests.corpus.pages import (
@@ -53,8 +51,6 @@ def rows(store: ObjectStore, day: str = DAY) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> ObjectStore:
-    from news_platform.storage.objects.store import open_store
-
     store = open_store(str(tmp_path_factory.mktemp("corpus") / "root"))
     collect_pages(store, pages())
     build_crawl_day(store, DAY, options=REAL)
@@ -162,7 +158,7 @@ def test_a_page_that_hangs_or_crashes_costs_itself(local_store: ObjectStore) -> 
         StoredPage(f"https://bad.example/{kind}", kind) for kind in ("hang", "crash", "raise")
     ]
     collect_pages(local_store, [hostile[0], stored[0], *hostile[1:], stored[1]])
-    options = replace(REAL, target=target, page_seconds=1.0)
+    options = replace(REAL, target=target, page_seconds=3.0)
     report = build_crawl_day(local_store, DAY, options=options)
     assert report is not None
     assert report.articles == 2
@@ -171,10 +167,6 @@ def test_a_page_that_hangs_or_crashes_costs_itself(local_store: ObjectStore) -> 
 
 
 def test_pages_of_expired_warcs_come_from_elsewhere(local_store: ObjectStore) -> None:
-    from datetime import date
-
-    from news_platform.storage.commit.collected import list_collected_day, parse_listed
-
     stored = pages()[0]
     collect_pages(local_store, [stored])
     (marker,) = parse_listed(local_store, list_collected_day(local_store, date(2025, 11, 1)))
@@ -186,19 +178,11 @@ def test_pages_of_expired_warcs_come_from_elsewhere(local_store: ObjectStore) ->
         schema = {name: RAW_NEWS.full_schema[name] for name in RAW_NEWS_ORDER}
         yield pl.DataFrame([values], schema=schema)
 
-    from news_platform.corpus.crawl_pages import CrawlPages
-
-    found = list(
-        CrawlPages(
-            local_store,
-            [expired],
-            options=OPTIONS,
-            covers=lambda _: False,
-            expired_rows=expired_rows,
-        )
+    crawled = CrawlPages(
+        local_store, [expired], options=OPTIONS, covers=lambda _: False, expired_rows=expired_rows
     )
-    assert [page.url for page, _ in found] == [stored.uri]
-    assert found[0][1].record_offset == 0
+    ((page, place),) = crawled
+    assert (page.url, place.record_offset) == (stored.uri, 0)
 
 
 def test_a_root_on_s3_behaves_as_a_local_one(

@@ -17,7 +17,6 @@ from news_platform.datasets.domain_store import ROOT
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.layout import STORE_FILE
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.manifest import read_current
 from news_platform.domain_store.pipeline import build_buckets
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform_tests.domain_store.faults import (
@@ -204,17 +203,6 @@ def test_two_writers_on_one_bucket_lose_no_update(
         writer.join()
     expected: Days = {"2025-11-01": ("org.a",), **dict.fromkeys(days, ("org.a", "org.b"))}
     _expect(store, expected)
-
-
-def test_a_manifest_of_a_dead_writer_does_not_block_the_next(local_store: ObjectStore) -> None:
-    step = Step("2025-11-01", ("org.a",), "build", NOW)
-    step.run(local_store)
-    current = read_current(local_store, 0)
-    dead = f"domain_store/manifests/0/{current.generation + 1:08d}.json"
-    local_store.put(dead, b"{}")
-    again = Step("2025-11-02", ("org.a",), "build", NOW)
-    again.run(local_store)
-    _expect(local_store, {"2025-11-01": ("org.a",), "2025-11-02": ("org.a",)})
 
 
 def test_orphans_of_dead_writers_are_deleted_after_the_grace_period(

@@ -8,28 +8,14 @@ from hypothesis import strategies as st
 from news_platform.domain_store.layout import (
     bucket_column,
     bucket_of,
-    data_path,
     data_path_of,
-    facts_path,
     range_buckets,
     range_keys,
-    staged_path,
     validated_batch,
     validated_bucket_count,
-    view_path,
 )
 from news_platform.domain_store.staging.rows import natural_domain
 from news_platform.errors import InputError
-
-
-def test_paths_have_the_form_of_the_source_design() -> None:
-    staged = staged_path(7, "CC-MAIN-2013-20", name="67fa76d24112", number=1)
-    assert staged == "domain_buckets/7/CC-MAIN-2013-20/1/part-67fa76d24112-000002.jsonl.gz"
-    assert facts_path(staged).endswith("/1/part-67fa76d24112-000002.parquet")
-    assert data_path(7, "67fa76d24112", number=0) == (
-        "domain_store/data/7/0/part-67fa76d24112-000001.jsonl.gz"
-    )
-    assert view_path(7) == "domain_store/metadata/0007.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Reading by domain: what is found, how much is asked of the store, and how damage shows."""
 
-import gzip
 import json
-import random
 import shutil
 import tracemalloc
 from datetime import date, datetime, timedelta, timezone
@@ -11,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from news_platform.domain_store import fragments
-from news_platform.domain_store.fragments import MIN_BUFFER_BYTES, RangeReader
 from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.lookup import DomainStore, read_rows_from_offset
 from news_platform.domain_store.staging.stage import stage_batch
@@ -164,11 +161,6 @@ def test_a_store_that_moved_is_read_at_its_new_place(
     assert len(list(DomainStore(moved).records("a.org"))) == 4
 
 
-def test_reading_where_nothing_was_built_is_a_clear_error(root: ObjectStore) -> None:
-    with pytest.raises(NotFound):
-        DomainStore(root).count("a.org")
-
-
 def test_a_reader_older_than_the_grace_period_finds_the_new_generation(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": ["org.a"]})
     build(root)
@@ -216,23 +208,6 @@ def test_a_file_deleted_under_an_open_iterator_is_an_error_not_an_end(root: Obje
     root.delete([entry.fragments[0].path])
     with pytest.raises(NotFound, match=entry.fragments[0].path):
         list(lines)
-
-
-def test_a_fragment_too_large_to_hold_is_streamed(root: ObjectStore) -> None:
-    noise = random.Random(1)
-    trees = [noise.randbytes(400_000).hex() for _ in range(40)]
-    options = BuildOptions(buckets=1, memory_bytes=64 << 20)
-    rows = news_rows(["org.a"] * 40, trees=trees)
-    stage_batch([rows], store=root, batch="2025-11-01", inputs="x", options=options)
-    build(root, options=options)
-    counted = Counted(root)
-    reader = DomainStore(counted)
-    entry = reader.entry("a.org")
-    assert entry is not None
-    assert entry.fragments[0].length > fragments.WHOLE_BYTES
-    counted.gets.clear()
-    assert [row["tree"] for row in reader.records("a.org")] == trees
-    assert len(counted.gets) == 1
 
 
 HOSTILE = {
@@ -288,34 +263,3 @@ def test_a_large_domain_is_read_in_bounded_memory(root: ObjectStore) -> None:
     assert len(sizes) == 100
     assert sum(sizes) > 40_000_000
     assert peak_bytes < 20_000_000
-
-
-def _file(store: ObjectStore, sizes: list[int]) -> tuple[bytes, list[tuple[int, int]]]:
-    """Put a file of gzip members that hold noise of these sizes; return it and its ranges."""
-    noise = random.Random(1)
-    members = [gzip.compress(noise.randbytes(size), mtime=0) for size in sizes]
-    ranges, offset = [], 0
-    for member in members:
-        ranges.append((offset, len(member)))
-        offset += len(member)
-    body = b"".join(members)
-    store.put("file", body)
-    return body, ranges
-
-
-def test_neighbouring_ranges_share_a_request(root: ObjectStore) -> None:
-    body, ranges = _file(root, [100] * 50)
-    counted = Counted(root)
-    window = RangeReader(counted, "file", size_bytes=len(body))
-    for offset, length in ranges:
-        assert b"".join(window.pieces(offset, length)) == body[offset : offset + length]
-    assert len(counted.gets) == 1
-
-
-def test_a_range_larger_than_the_window_comes_in_pieces(root: ObjectStore) -> None:
-    body, ranges = _file(root, [10, 3 * MIN_BUFFER_BYTES, 10])
-    window = RangeReader(root, "file", size_bytes=len(body), buffer_bytes=1)
-    for offset, length in ranges:
-        pieces = list(window.pieces(offset, length))
-        assert b"".join(pieces) == body[offset : offset + length]
-        assert max(map(len, pieces)) <= MIN_BUFFER_BYTES

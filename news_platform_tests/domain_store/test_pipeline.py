@@ -60,14 +60,9 @@ def test_every_record_is_found_by_its_domain(root: ObjectStore) -> None:
     report = build(root)
     assert urls(root, DOMAINS) == EXPECTED
     assert sum(bucket.batches_added for bucket in report.buckets) == 3 * SMALL.buckets
-
-
-def test_a_second_build_changes_nothing(root: ObjectStore) -> None:
-    stage(root, DAYS)
-    build(root)
+    # A second build changes nothing.
     before = {info.path: info.etag for info in root.list("domain_store/data")}
-    report = build(root)
-    assert sum(bucket.bytes_written for bucket in report.buckets) == 0
+    assert sum(bucket.bytes_written for bucket in build(root).buckets) == 0
     assert {info.path: info.etag for info in root.list("domain_store/data")} == before
 
 
@@ -208,17 +203,6 @@ def test_another_number_of_buckets_is_a_clear_error(root: ObjectStore) -> None:
     with pytest.raises(ConfigError, match="has 4 buckets, expected 8"):
         DomainStore(root, buckets=8).count("a.org")
     assert DomainStore(root, buckets=4).count("a.org") == 2
-
-
-def test_many_new_batches_are_taken_up_in_steps(root: ObjectStore) -> None:
-    days = {f"2025-11-{n:02d}": ["org.a"] for n in range(1, 12)}
-    stage(root, days)
-    report = build(root, options=replace(SMALL, batches_per_merge=4))
-    bucket = report.buckets[bucket_of("a.org", 4)]
-    assert bucket.batches_added == 11
-    assert bucket.manifest is not None
-    assert bucket.manifest.generation == 3
-    assert len(urls(root, ["a.org"])["a.org"]) == 11
 
 
 def _delete_by_hand(store: ObjectStore, *folders: str) -> None:

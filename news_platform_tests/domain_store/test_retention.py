@@ -74,14 +74,6 @@ def test_a_batch_stays_as_long_as_the_policy_says_or_the_store_does_not_hold_it(
     assert {path.split("/")[2] for path in _staged_files(built)} == {"2025-11-03"}
 
 
-def test_a_plan_changes_nothing(built: ObjectStore) -> None:
-    before = {info.path: info.etag for info in built.list()}
-    plan = planned("domain_buckets", expiring_batches(built, keep_days=0, now=LATER))
-    assert sum(plan.objects.values()) == len(_staged_files(built))
-    old_generations(built, options=SMALL, now=LATER)
-    assert {info.path: info.etag for info in built.list()} == before
-
-
 def test_a_batch_of_which_the_store_has_other_bytes_is_kept(built: ObjectStore) -> None:
     manifest = read_current(built, bucket_of("bbc.co.uk", SMALL.buckets)).manifest
     assert manifest is not None
@@ -155,16 +147,6 @@ def test_repair_keeps_and_names_what_it_can_no_longer_rebuild(built: ObjectStore
     assert after is not None and "2025-11-03" in after.batch_inputs
 
 
-def test_repair_rebuilds_it_once_the_days_are_staged_again(built: ObjectStore) -> None:
-    before = urls(built, DOMAINS)
-    _expire(built)
-    _damaged(built)
-    stage(built, DAYS)
-    report = repair_buckets(BUCKETS, store=built, options=SMALL, now=LATER)
-    assert report.not_rebuilt == {}
-    assert urls(built, DOMAINS) == before
-
-
 def test_a_lost_index_is_made_again_without_the_staged_files(built: ObjectStore) -> None:
     before = urls(built, DOMAINS)
     _expire(built)
@@ -205,8 +187,3 @@ def test_old_generations_are_planned_and_deleted(built: ObjectStore) -> None:
     gone = before - {info.path for info in built.list("domain_store")}
     assert len(gone) == sum(plan.objects.values())
     assert built_ranges(built) == {}
-
-
-def test_a_root_without_a_store_has_nothing_to_delete(root: ObjectStore) -> None:
-    assert expiring_batches(root, keep_days=0, now=LATER) == {}
-    assert old_generations(root, options=SMALL, now=LATER) == {}

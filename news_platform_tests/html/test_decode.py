@@ -52,44 +52,21 @@ def scratched(body: bytes) -> bytes:
 BOM = b"\xef\xbb\xbf"
 TABLE = [
     case(GERMAN, "utf-8", header="utf-8", name="utf-8"),
-    case(GERMAN, "utf-8", header='"UTF-8"', name="quoted label"),
-    case(GERMAN, "utf-8", name="utf-8, undeclared"),
     case(GERMAN, "utf-8", header="no-such-charset", name="unknown label"),
     case(GERMAN, "utf-8", header="iso-8859-1", name="utf-8, header says latin-1"),
-    case(CHINESE, "utf-8", header="gb2312", name="utf-8, header says gb2312"),
     case(GERMAN, "cp1252", header="utf-8", name="latin-1, header says utf-8"),
     case(RUSSIAN, "cp1251", header="utf-8", label="windows-1251", name="the meta element is right"),
-    case(RUSSIAN, "cp1251", header="utf-8", name="cp1251, header says utf-8"),
     case(RUSSIAN, "cp1251", header="windows-1251", label="utf-8", name="the header wins"),
-    case(RUSSIAN, "cp1251", label="windows-1251", name="meta element"),
-    case(RUSSIAN, "koi8-r", header="KOI8-R", name="koi8-r"),
     case(ENGLISH, "cp1252", header="ISO-8859-1", name="o\\x92clock as ISO-8859-1"),
-    case(ENGLISH, "cp1252", label="latin1", name="o\\x92clock as latin1 by meta"),
-    case(ENGLISH, "cp1252", header="us-ascii", name="o\\x92clock as ascii"),
-    case(ENGLISH, "cp1252", header="x-user-defined", name="x-user-defined"),
-    case(CHINESE, "gb18030", header="gb2312", name="gb2312 means gb18030"),
     case(JAPANESE.replace("〜", "～"), "cp932", header="shift_jis", name="shift_jis means cp932"),
     case(JAPANESE, "euc_jis_2004", header="euc-jp", name="euc-jp with NEC's extension"),
     case(KOREAN, "cp949", header="euc-kr", name="euc-kr means cp949"),
-    case("市政府宣佈新橋通車", "big5hkscs", header="big5", name="big5"),
     case(GERMAN, "utf-8", label="utf-16", name="meta utf-16 means utf-8"),
-    case(GERMAN, "utf-16-le", header="utf-16", name="utf-16 by header"),
     case(GERMAN, "utf-8", header="utf-16", name="header says utf-16, not a zero byte in it"),
     case(RUSSIAN, "utf-16-le", name="utf-16 without a mark"),
     pytest.param(BOM + html(GERMAN).encode(), "iso-8859-1", GERMAN, id="utf-8 mark"),
     pytest.param(html(GERMAN).encode("utf-16"), "utf-8", GERMAN, id="utf-16 mark"),
     pytest.param(scratched(html(GERMAN).encode()), None, GERMAN, id="scratch, undeclared"),
-    pytest.param(scratched(html(GERMAN).encode()), "utf-8", GERMAN, id="scratch, utf-8"),
-    pytest.param(scratched(html(GERMAN).encode()), "latin1", GERMAN, id="scratch, latin-1"),
-    pytest.param(
-        scratched(html(GERMAN, meta=meta("utf-8")).encode()), None, GERMAN, id="scratch, meta"
-    ),
-    pytest.param(
-        html(RUSSIAN).encode("cp1251").replace(b"END", b"\x98 END"),
-        "windows-1251",
-        RUSSIAN,
-        id="scratch in cp1251",
-    ),
     pytest.param(
         html(CHINESE).encode("gbk").replace(b"END", b"\xff END"), "gbk", CHINESE, id="scratch, gbk"
     ),
@@ -104,7 +81,7 @@ def test_a_page_is_decoded_to_its_text(body: bytes, charset: str | None, text: s
     assert page.utf8.decode() == page.text
 
 
-def test_articles_crawled_pages_and_segments_are_read_in_the_headers_charset() -> None:
+def test_articles_crawled_pages_segments_and_feed_links_are_read_in_the_headers_charset() -> None:
     text, charset = RUSSIAN, "windows-1251"
     body = html(text).encode("cp1251")
     article = extract_article(body, "https://post.example/a", charset)
@@ -117,12 +94,9 @@ def test_articles_crawled_pages_and_segments_are_read_in_the_headers_charset() -
     page = SourcePage(body, url="https://u1.edu/", institution="u1", charset=charset)
     segmented = segment(page, SegmentOptions())
     assert text in [decision.block.text for decision in segmented.decisions]
-
-
-def test_feed_links_are_read_in_the_headers_charset() -> None:
     link = '<link rel="alternate" type="application/rss+xml" href="/новости.xml">'
-    body = html("x", meta=link).encode("cp1251")
-    found = feed_urls(body, url="https://post.example/", charset="windows-1251")
+    linked = html("x", meta=link).encode("cp1251")
+    found = feed_urls(linked, url="https://post.example/", charset=charset)
     assert found == ("https://post.example/новости.xml",)
 
 
@@ -130,10 +104,7 @@ def test_feed_links_are_read_in_the_headers_charset() -> None:
     ("start", "encoding"),
     [
         ('<meta charset="windows-1251">', "windows-1251"),
-        ("<meta charset=windows-1251/>", "windows-1251"),
-        ("<META CHARSET = 'CP1251'>", "windows-1251"),
         ('<meta http-equiv="Content-Type" content="text/html; charset=cp1251">', "windows-1251"),
-        ('<meta content="text/html;charset=cp1251" http-equiv=content-type>', "windows-1251"),
         ('<?xml version="1.0" encoding="windows-1251"?>', "windows-1251"),
         ("<script>" + "x" * 2_000 + "</script><meta charset=cp1251>", "windows-1251"),
         ('<!-- <meta charset="koi8-r"> --><meta charset="cp1251">', "windows-1251"),
@@ -141,7 +112,6 @@ def test_feed_links_are_read_in_the_headers_charset() -> None:
             '<meta name="description" content="a charset=koi8-r"><meta charset=cp1251>',
             "windows-1251",
         ),
-        ('<meta charset="nonsense"><meta charset="cp1251">', "windows-1251"),
         ("<metal charset=koi8-r><meta charset=cp1251>", "windows-1251"),
     ],
 )
@@ -153,21 +123,10 @@ def test_the_meta_element_is_found_as_browsers_find_it(start: str, encoding: str
     ("encoding", "labels"),
     [
         ("windows-1252", "iso-8859-1 ISO8859-1 latin1 latin-1 l1 ascii us-ascii cp819 cp1252"),
-        ("windows-1254", "iso-8859-9 latin5"),
-        ("windows-874", "tis-620 iso-8859-11 dos-874"),
         ("gbk", "gb2312 gb_2312-80 x-gbk chinese"),
-        ("gb18030", "gb18030"),
         ("shift_jis", "sjis x-sjis ms932 windows-31j shift-jis"),
-        ("euc-kr", "ks_c_5601-1987 korean windows-949"),
-        ("euc-jp", "x-euc-jp"),
-        ("big5", "big5-hkscs cn-big5"),
         ("iso-8859-8", "iso-8859-8 iso-8859-8-i hebrew logical"),
-        ("iso-8859-2", "latin2 iso88592"),
         ("utf-8", "utf8 UTF-8 unicode-1-1-utf-8"),
-        ("utf-16le", "utf-16 ucs-2 unicode"),
-        ("x-mac-cyrillic", "x-mac-ukrainian"),
-        ("macintosh", "mac x-mac-roman"),
-        ("ibm866", "cp866"),
     ],
 )
 def test_labels_mean_what_they_mean_to_browsers(encoding: str, labels: str) -> None:
@@ -175,44 +134,9 @@ def test_labels_mean_what_they_mean_to_browsers(encoding: str, labels: str) -> N
     assert encoding_of_label(encoding) == encoding
 
 
-@pytest.mark.parametrize("label", ["", "none", "utf-7", "utf-32", "hz-gb-2312", "²", "x" * 9_000])
+@pytest.mark.parametrize("label", ["", "utf-7", "²", "x" * 9_000])
 def test_other_labels_are_unknown(label: str) -> None:
     assert encoding_of_label(label) is None
-
-
-@pytest.mark.parametrize(
-    ("body", "declared", "encoding"),
-    [
-        ("Ingeniería für Ökonomie".encode(), None, "utf-8"),
-        ("Ingeniería für Ökonomie".encode("latin-1"), "latin-1", "windows-1252"),
-        ("Ingeniería für Ökonomie".encode(), "no-such-charset", "utf-8"),
-        ("Ingeniería für Ökonomie".encode(), "ascii", "utf-8"),
-        (BOM + "Ingeniería für Ökonomie".encode(), "latin-1", "utf-8"),
-        ("\ufeffIngeniería für Ökonomie".encode("utf-16-le"), None, "utf-16le"),
-        (b"<meta charset='windows-1252'>Ingenier\xeda f\xfcr \xd6konomie", None, "windows-1252"),
-        (b"<meta charset=utf-8>Ingenier\xeda f\xfcr \xd6konomie", None, "windows-1252"),
-    ],
-    ids=["utf-8", "declared", "unknown", "wrong", "bom", "utf-16", "meta", "wrong meta"],
-)
-def test_the_encoding_that_was_used_is_reported(
-    body: bytes, declared: str | None, encoding: str
-) -> None:
-    page = decode_html(body, declared)
-    assert page.text.endswith("Ingeniería für Ökonomie")
-    assert page.encoding == encoding
-
-
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        (b"\xef\xbb\xbfa", "a"),
-        ("ü".encode(), "ü"),
-        (b'<meta charset="latin-1">\xfc', '<meta charset="latin-1">ü'),
-        (b'<meta charset="nonsense">\xfc\xe4 gr\xfc\xdfe', '<meta charset="nonsense">üä grüße'),
-    ],
-)
-def test_short_pages_are_decoded_by_what_fits(body: bytes, text: str) -> None:
-    assert html_text(body) == text
 
 
 def test_utf_8_cut_within_a_character_loses_that_character_alone() -> None:
@@ -254,18 +178,16 @@ def test_lone_surrogates_in_a_str_are_replaced() -> None:
 @pytest.mark.parametrize(
     ("content_type", "charset"),
     [
-        ("text/html; charset=UTF-8", "utf-8"),
         ("text/html;charset='koi8-r'; x=y", "koi8-r"),
         ('text/html; Charset = "GBK"', "gbk"),
         ("text/html", None),
-        ("", None),
     ],
 )
 def test_the_charset_of_a_content_type(content_type: str, charset: str | None) -> None:
     assert content_type_charset(content_type) == charset
 
 
-@pytest.mark.parametrize("signs", [0, 1, 39, 40, 41, 200])
+@pytest.mark.parametrize("signs", [0, 40, 200])
 def test_a_c1_control_after_many_signs_with_its_lead_byte_is_removed(signs: int) -> None:
     page = decode_html(("\u00a9 " * signs + "a\u0096b \u00bb").encode(), "utf-8")
     assert page.text == "\u00a9 " * signs + "ab \u00bb"

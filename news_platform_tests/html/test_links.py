@@ -11,18 +11,12 @@ PAGE = "https://post.example/news/today"
     ("link", "address"),
     [
         ("a.html", "https://post.example/news/a.html"),
-        (" /a ", "https://post.example/a"),
         ("//cdn.example/x", "https://cdn.example/x"),
-        ("../up", "https://post.example/up"),
         ("?page=2", "https://post.example/news/today?page=2"),
-        ("HTTP://Other.example/x", "HTTP://Other.example/x"),
-        ("", "https://post.example/news/today"),
         ("mailto:ada@post.example", None),
-        ("javascript:void(0)", None),
         ("data:text/html,x", None),
         ("http:///no-host", None),
         ("http://[broken/x", None),
-        ("https://[::1", None),
     ],
 )
 def test_a_link_is_absolute_or_no_web_address(link: str, address: str | None) -> None:
@@ -38,9 +32,7 @@ def test_a_link_that_cannot_be_parsed_is_empty() -> None:
     ("href", "base"),
     [
         (None, PAGE),
-        ("", PAGE),
         (" /b/ ", "https://post.example/b/"),
-        ("https://other.example/", "https://other.example/"),
         ("http://[broken", PAGE),
     ],
 )

@@ -1,11 +1,18 @@
-"""What pages state about themselves, and what they do not."""
+"""What pages state about themselves in JSON-LD, meta elements and links, and what they do not."""
 
 import json
 
 import pytest
 from resiliparse.parse.html import HTMLTree
 
-from news_platform.html.jsonld import PageMetadata, parse_page_metadata
+from news_platform.html.decode import parse_document
+from news_platform.html.jsonld import (
+    PageMetadata,
+    all_objects,
+    first_article_object,
+    fullest_article,
+    parse_page_metadata,
+)
 from news_platform.html.links import FeedLink, feed_links
 
 
@@ -31,11 +38,10 @@ EXPECTED = PageMetadata("Bridge opens & closes", "2025-11-01T08:00:00+01:00", "A
     [
         ARTICLE,
         [{"@type": "Organization", "author": "x"}, ARTICLE],
-        {"@context": "https://schema.org", "@graph": [{"@type": "WebPage"}, ARTICLE]},
         ARTICLE | {"@type": ["Thing", "ReportageNewsArticle"]},
         {"@type": "WebPage", "datePublished": "1999-01-01", "mainEntity": ARTICLE},
     ],
-    ids=["alone", "in a list", "in a graph", "of two types", "as the page's entity"],
+    ids=["alone", "in a list", "of two types", "as the page's entity"],
 )
 def test_json_ld_states_title_date_and_authors(document: object) -> None:
     assert _stated(f"<html><head>{_ld(document)}</head></html>") == EXPECTED
@@ -60,7 +66,7 @@ def test_the_title_element_is_the_last_resort() -> None:
     assert _stated("<title> Bridge\n opens </title>") == PageMetadata("Bridge opens", None, None)
 
 
-@pytest.mark.parametrize("date", ["yesterday", "", "2025-99-01", "01.11.2025"])
+@pytest.mark.parametrize("date", ["yesterday", "2025-99-01", "01.11.2025"])
 def test_a_date_that_is_none_is_not_guessed(date: str) -> None:
     html = f'<head><meta property="article:published_time" content="{date}"></head>'
     assert _stated(html).published_at is None
@@ -80,11 +86,6 @@ def test_odd_pages_state_nothing(html: str) -> None:
     assert _stated(html) == PageMetadata(None, None, None)
 
 
-def test_deeply_nested_json_does_not_break_the_page() -> None:
-    html = f'<script type="application/ld+json">{"[" * 20000}"headline"</script>'
-    assert _stated(html) == PageMetadata(None, None, None)
-
-
 def test_feeds_are_links_of_a_feed_type_in_the_head() -> None:
     html = (
         '<head><link rel="alternate" type="application/rss+xml" href=" /rss " title="All  news">'
@@ -98,3 +99,53 @@ def test_feeds_are_links_of_a_feed_type_in_the_head() -> None:
         FeedLink("https://a.example/atom", "application/atom+xml", None),
     )
     assert feed_links(HTMLTree.parse("")) == ()
+
+
+STORY = {"@type": "NewsArticle", "headline": "Bridge opens", "datePublished": "2025-11-01"}
+
+
+def script(text: str) -> str:
+    return f'<html><script type="application/ld+json">{text}</script></html>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(STORY),
+        f"\n {json.dumps(STORY)} ;\n",
+        json.dumps(STORY, indent=1).replace("Bridge opens", "Bridge opens\n"),
+    ],
+    ids=["alone", "semicolon", "line break in a string"],
+)
+def test_both_readers_find_the_article(text: str) -> None:
+    root = parse_document(script(text))
+    assert root is not None
+    for found in (fullest_article(all_objects(root)), first_article_object(script(text).encode())):
+        assert found["headline"].strip() == "Bridge opens"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '"headline"',
+        "[" * 20_000 + '"headline"',
+    ],
+)
+def test_broken_and_deep_scripts_state_nothing(text: str) -> None:
+    root = parse_document(script(text))
+    assert root is not None
+    assert fullest_article(all_objects(root)) == {}
+    assert first_article_object(script(text).encode()) == {}
+
+
+def test_the_crawl_does_not_take_a_listed_article_for_the_page() -> None:
+    listed = {"@type": "ItemList", "itemListElement": [STORY]}
+    assert first_article_object(script(json.dumps(listed)).encode()) == {}
+
+
+def test_a_page_with_a_date_is_the_second_choice() -> None:
+    page = {"@type": "WebPage", "datePublished": "2025-11-02"}
+    assert first_article_object(script(json.dumps(page)).encode()) == page
+    both = script(json.dumps([page, STORY])).encode()
+    assert first_article_object(both) == STORY

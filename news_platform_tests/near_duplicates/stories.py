@@ -22,3 +22,10 @@ def variant(seed: int, *, changed: int) -> str:
     for number in range(changed):
         words[number * len(words) // changed] = f"changed{number}"
     return " ".join(words)
+
+
+# Two texts that are too different to be copies, and one that is like both.
+_HALVES = story(1, words=600).split()
+LEFT = " ".join([*_HALVES[:540], *story(7, words=60).split()])
+RIGHT = " ".join([*story(8, words=60).split(), *_HALVES[60:]])
+BOTH = " ".join(_HALVES)

@@ -1,4 +1,4 @@
-"""Clusters as SQL and Python read them: under today's names, and under the old relations."""
+"""Clusters are found by hash and day, explained, and read under today's and old names."""
 
 from pathlib import Path
 
@@ -6,34 +6,48 @@ import pytest
 
 import news_platform
 from news_platform.api import NewsData
-from news_platform.datasets.near_duplicates import (
-    ARTICLE_CLUSTERS,
-    TEXT_CLUSTERS,
-)
-from news_platform.storage.objects.store import open_store
+from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, TEXT_CLUSTERS
+from news_platform.near_duplicates.pipeline import build_day
+from news_platform.near_duplicates.reading import cluster_names, explain_clusters
+from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.web.urls import url_hash
+from news_platform_tests.corpus.articles import article, store_articles
 from news_platform_tests.near_duplicates.days import Corpus
-from news_platform_tests.near_duplicates.stories import story
+from news_platform_tests.near_duplicates.stories import BOTH, LEFT, RIGHT, story
 
-HALVES = story(1, words=600).split()
-LEFT = " ".join([*HALVES[:540], *story(7, words=60).split()])
-RIGHT = " ".join([*story(8, words=60).split(), *HALVES[60:]])
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Corpus:
-    return Corpus(open_store(str(tmp_path / "root")), tmp_path)
+DAYS = ("2025-11-01", "2025-11-02")
+FIRST, COPY, OTHER = (f"https://{name}.example/" for name in ("first", "copy", "other"))
 
 
 @pytest.fixture
-def news(corpus: Corpus) -> NewsData:
-    opened: NewsData = news_platform.open(corpus.store.url)
-    return opened
+def store(local_store: ObjectStore, tmp_path: Path) -> ObjectStore:
+    """Return a root with a copy of the first day's article on the second day."""
+    store_articles(local_store, DAYS[0], [article(FIRST, story(1))], tmp_path)
+    later = [article(COPY, story(1)), article(OTHER, story(2))]
+    store_articles(local_store, DAYS[1], later, tmp_path)
+    for day in DAYS:
+        build_day(local_store, day, days=14)
+    return local_store
 
 
-def test_all_relations_show_the_names_of_today(corpus: Corpus, news: NewsData) -> None:
+def test_an_article_is_explained_with_the_other_members(store: ObjectStore) -> None:
+    names = cluster_names(store, DAYS, [url_hash(url) for url in (FIRST, COPY, OTHER)])
+    assert names[url_hash(FIRST)] == names[url_hash(COPY)] != names[url_hash(OTHER)]
+    whole, member = explain_clusters(store, [DAYS[0]], [url_hash(FIRST)])
+    assert (whole.state, whole.details["members"]) == ("clustered", "2")
+    assert (member.state, member.details["url"]) == ("duplicate", COPY)
+    (single,) = explain_clusters(store, [DAYS[1]], [url_hash(OTHER)])
+    assert single.state == "single" and single.text.startswith("No other article")
+    (absent,) = explain_clusters(store, [DAYS[1]], ["0" * 64])
+    assert absent.state == "absent" and not absent.is_known
+
+
+def test_all_relations_show_the_names_of_today(tmp_path: Path) -> None:
+    corpus = Corpus(open_store(str(tmp_path / "root")), tmp_path)
+    news: NewsData = news_platform.open(corpus.store.url)
     corpus.add(0, {"left": LEFT})
     corpus.add(1, {"right": RIGHT}, is_feed=True)
-    corpus.add(2, {"both": " ".join(HALVES)}, is_feed=True)
+    corpus.add(2, {"both": BOTH}, is_feed=True)
     corpus.build(0, 1, 2)
     name = corpus.rows(0)["cluster_id"][0]
     assert corpus.rows(1)["cluster_id"][0] != name

@@ -8,7 +8,9 @@ import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
 from news_platform.rss import pipeline
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import migrate, open_engine
+from news_platform_tests.rss.stages import FeedHarness, WorkerHarness
 
 
 @pytest.fixture
@@ -40,6 +42,32 @@ def _migrated(url: str) -> Iterator[sa.Engine]:
     migrate(engine)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def feeds(ledger: sa.Engine, parse_pool: Pool) -> FeedHarness:
+    """Return what discovers and polls feeds over an empty ledger, once per database."""
+    return FeedHarness(ledger, parse_pool)
+
+
+@pytest.fixture
+def sqlite_feeds(sqlite_ledger: sa.Engine, parse_pool: Pool) -> FeedHarness:
+    """Return what discovers and polls feeds over an empty ledger on SQLite."""
+    return FeedHarness(sqlite_ledger, parse_pool)
+
+
+@pytest.fixture
+def harness(ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore) -> WorkerHarness:
+    """Return a worker over an empty ledger, once per database."""
+    return WorkerHarness(ledger, extract_pool, local_store)
+
+
+@pytest.fixture
+def sqlite_harness(
+    sqlite_ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore
+) -> WorkerHarness:
+    """Return a worker over an empty ledger on SQLite."""
+    return WorkerHarness(sqlite_ledger, extract_pool, local_store)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,9 @@
-"""A loopback web server for tests: bodies by path, and one path with an endless body."""
+"""A loopback web server for tests: bodies by path, with ETags."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-
-ENDLESS = "/endless.xml"
-_PIECE = b"<item><title>and on it goes</title></item>" * 1_000
 
 
 @contextmanager
@@ -17,9 +14,6 @@ def serve(pages: Mapping[str, bytes]) -> Iterator[tuple[str, int]]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            if self.path == ENDLESS:
-                self._send_for_ever()
-                return
             body = pages.get(self.path)
             tag = f'"{hash(body)}"'
             if body is not None and self.headers.get("If-None-Match") == tag:
@@ -35,15 +29,6 @@ def serve(pages: Mapping[str, bytes]) -> Iterator[tuple[str, int]]:
             self.end_headers()
             with suppress(ConnectionError):
                 self.wfile.write(body)
-
-        def _send_for_ever(self) -> None:
-            self.send_response(200)
-            self.send_header("Connection", "close")
-            self.end_headers()
-            with suppress(ConnectionError):
-                self.wfile.write(b'<rss version="2.0"><channel><title>endless</title>')
-                while True:
-                    self.wfile.write(_PIECE)
 
         def log_message(self, format: str, *args: object) -> None:
             """Write no access log."""

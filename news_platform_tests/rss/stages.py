@@ -75,50 +75,66 @@ def fetch_all(sites: Mapping[str, Answer], work: Callable[[WebFetcher], Awaitabl
     return asyncio.run(go())
 
 
-def discover(
-    engine: sa.Engine,
-    pool: Pool,
-    answers: Mapping[str, object],
-    *urls: str,
-    options: DiscoveryOptions | None = None,
-    recheck: bool = False,
-    now: datetime = NOW,
-) -> DiscoveryReport:
-    """Run discovery for these URLs, or for all that have an answer."""
-    return asyncio.run(
-        discover_feeds(
-            engine,
-            urls or tuple(answers),
-            fetcher=FakeFetcher(answers),
-            pool=pool,
-            options=options or DiscoveryOptions(),
-            now=now,
-            recheck=recheck,
-        )
-    )
+class FeedHarness:
+    """A ledger, and discovery and polls that fetch given responses."""
 
+    def __init__(self, engine: sa.Engine, pool: Pool) -> None:
+        self.engine = engine
+        self.pool = pool
 
-def poll(
-    engine: sa.Engine,
-    pool: Pool,
-    answers: Mapping[str, object] | FakeFetcher,
-    *,
-    now: datetime = NOW,
-    options: PollOptions | None = None,
-    only_due: bool = True,
-) -> PollReport:
-    """Poll the feeds that are due."""
-    fetcher = answers if isinstance(answers, FakeFetcher) else FakeFetcher(answers)
-    return asyncio.run(
-        poll_feeds(
-            engine,
-            fetcher=fetcher,
-            pool=pool,
-            options=options or PollOptions(),
-            now=now,
-            only_due=only_due,
+    def register(self, *urls: str, **columns: Any) -> None:
+        """Add active feeds."""
+        register(self.engine, *urls, **columns)
+
+    def row(self, url: str = FEED) -> sa.Row[Any]:
+        """Return the row of a feed that must be there."""
+        return feed_row(self.engine, url)
+
+    def rows(self, table: sa.Table = RAW) -> list[sa.Row[Any]]:
+        """Return all rows of a table, in the order of its key."""
+        return rows(self.engine, table)
+
+    def discover(
+        self,
+        answers: Mapping[str, object],
+        *urls: str,
+        options: DiscoveryOptions | None = None,
+        recheck: bool = False,
+        now: datetime = NOW,
+    ) -> DiscoveryReport:
+        """Run discovery for these URLs, or for all that have an answer."""
+        return asyncio.run(
+            discover_feeds(
+                self.engine,
+                urls or tuple(answers),
+                fetcher=FakeFetcher(answers),
+                pool=self.pool,
+                options=options or DiscoveryOptions(),
+                now=now,
+                recheck=recheck,
+            )
         )
-    )
+
+    def poll(
+        self,
+        answers: Mapping[str, object] | FakeFetcher,
+        *,
+        now: datetime = NOW,
+        options: PollOptions | None = None,
+        only_due: bool = True,
+    ) -> PollReport:
+        """Poll the feeds that are due."""
+        fetcher = answers if isinstance(answers, FakeFetcher) else FakeFetcher(answers)
+        return asyncio.run(
+            poll_feeds(
+                self.engine,
+                fetcher=fetcher,
+                pool=self.pool,
+                options=options or PollOptions(),
+                now=now,
+                only_due=only_due,
+            )
+        )
 
 
 def worker_context(

@@ -3,11 +3,12 @@
 Each trigger was seen to stop a whole poll, worker or discovery.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 
-import pytest
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
@@ -16,6 +17,8 @@ from news_platform.rss.discovery import (
     DiscoveryReport,
     discover_feeds,
 )
+from news_platform.rss.feeds import parse_fetched
+from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import PollReport, poll_feeds
@@ -24,6 +27,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import WebFetcher
 from news_platform_tests.rss.stages import (
     NOW,
+    FeedHarness,
     add_pending,
     feed_row,
     fetch_all,
@@ -31,7 +35,6 @@ from news_platform_tests.rss.stages import (
     rows,
     worker_context,
 )
-from news_platform_tests.rss.stages import poll as poll_answers
 from news_platform_tests.rss.web import items, page, rss
 from news_platform_tests.web.site import Answer, body, raw
 
@@ -191,18 +194,9 @@ def test_a_bad_article_stops_no_other_article(
     found = {row.article_url: row for row in rows(ledger)}
     assert {found[f"https://{place}"].status for place in good} == {"stored"}
     assert "processing" not in {row.status for row in found.values()}
+    assert {found[url].error_msg for url in BAD_URLS} == {"bad_url"}
     assert found["https://json-ld-surrogate.example/story"].tags == ("k\ufffd",)
     assert found["https://json-ld-nul.example/story"].tags == ("k",)
-
-
-@pytest.mark.parametrize("url", BAD_URLS)
-def test_an_article_url_without_a_site_is_a_final_error(
-    sqlite_ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore, url: str
-) -> None:
-    add_pending(sqlite_ledger, url)
-    report = work(sqlite_ledger, extract_pool, local_store, {"good0.example/": answer(b"")})
-    assert report.outcomes == {"error": 1}
-    assert rows(sqlite_ledger)[0].error_msg == "bad_url"
 
 
 def test_a_bad_candidate_loses_no_other_candidate(ledger: sa.Engine, parse_pool: Pool) -> None:
@@ -224,16 +218,86 @@ def test_a_bad_candidate_loses_no_other_candidate(ledger: sa.Engine, parse_pool:
     assert {known[f"https://{place}"] for place in good_feeds()} == {"active"}
 
 
-def test_both_databases_store_the_same_text(ledger: sa.Engine, parse_pool: Pool) -> None:
-    register(ledger, "https://a.example/rss")
+def test_both_databases_store_the_same_text(feeds: FeedHarness) -> None:
+    feeds.register("https://a.example/rss")
     title = "a\x00b\x07c\ud800d\x0be\tf\ng"
     feed = json.loads(json_feed("x"))
     feed["items"][0]["title"] = title
     answers = {"https://a.example/rss": json.dumps(feed).encode()}
-    poll_answers(ledger, parse_pool, answers)
-    assert [row.title for row in rows(ledger)] == ["abc\ufffdd e f g"]
-    with ledger.begin() as connection:
+    feeds.poll(answers)
+    assert [row.title for row in feeds.rows()] == ["abc\ufffdd e f g"]
+    with feeds.engine.begin() as connection:
         changed = sa.update(FEEDS).values(notes=title, title=title).returning(FEEDS.c.notes)
         assert connection.execute(changed).scalar_one() == "abc\ufffdd e\tf\ng"
         same = sa.select(FEEDS.c.feed_url).where(FEEDS.c.title == title)
         assert connection.execute(same).scalar_one() == "https://a.example/rss"
+
+
+HOST = "feeds.example"
+
+
+def entity_bomb() -> bytes:
+    """Return a feed with the "billion laughs" entity expansion."""
+    entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
+    return (
+        f'<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY e0 "ha">{entities}]>'
+        '<rss version="2.0"><channel><title>&e9;</title><item><title>&e9;</title>'
+        "<link>https://x.example/1</link></item></channel></rss>"
+    ).encode()
+
+
+def many_attributes() -> bytes:
+    """Return an element with 100,000 attributes, which stalls both parsers for a minute."""
+    attributes = " ".join(f'a{n}="{n}"' for n in range(100_000))
+    return f'<rss version="2.0"><channel {attributes}><title>t</title></channel></rss>'.encode()
+
+
+async def endless(writer: asyncio.StreamWriter) -> None:
+    """Answer with a feed that never ends."""
+    writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<rss version='2.0'><channel>")
+    while True:
+        writer.write(b"<item><title>and on it goes</title></item>" * 1_000)
+        await writer.drain()
+
+
+def test_hostile_feeds_cost_no_other_feed(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
+    sites: dict[str, Answer] = {
+        f"{HOST}/bomb.xml": body(entity_bomb()),
+        f"{HOST}/attributes.xml": body(many_attributes()),
+        f"{HOST}/endless.xml": endless,
+        f"{HOST}/good.xml": body(rss(items(["a", "b"], newest=NOW))),
+    }
+    register(sqlite_ledger, *(f"https://{place}" for place in sites))
+    assert poll(sqlite_ledger, parse_pool, sites).feeds == len(sites)
+    good = feed_row(sqlite_ledger, f"https://{HOST}/good.xml")
+    assert (good.errors_in_row, good.last_status) == (0, 200)
+    assert sum(row.feed_url == good.feed_url for row in rows(sqlite_ledger)) == 2
+    # The parser that the attributes stall is killed after its time.
+    stalled = feed_row(sqlite_ledger, f"https://{HOST}/attributes.xml")
+    assert stalled.errors_in_row > 0
+
+
+def test_the_parser_reads_ten_thousand_items_at_most() -> None:
+    body = rss([(f"https://x.example/{n}", f"T{n}", None) for n in range(10_100)])
+    feed = parse_fetched((body, "", ""))
+    assert (len(feed.entries), feed.left_out) == (10_000, 100)
+
+
+def test_real_and_broken_feeds_go_through_the_poller(
+    sqlite_ledger: sa.Engine, parse_pool: Pool, bench_data: Path
+) -> None:
+    found = (path for path in (bench_data / "feeds").rglob("*") if path.is_file())
+    files = sorted(path for path in found if path.name != "MANIFEST.json")[::3]
+    sites = {
+        f"{HOST}/{number}{path.suffix}": body(path.read_bytes())
+        for number, path in enumerate(files)
+    }
+    register(sqlite_ledger, *(f"https://{place}" for place in sites))
+    report = poll(sqlite_ledger, parse_pool, sites)
+    assert report.feeds == len(files)
+    # Fixtures of parsers often have entries without links.
+    assert report.outcomes["read"] + report.outcomes["no_links"] > 0.9 * len(files)
+    assert report.outcomes["read"] > 0.8 * len(files)
+    assert set(report.outcomes) <= {"read", "no_links", "parse_error"}, report.outcomes
+    assert report.new_articles > 300
+    assert len(feed_urls(sqlite_ledger, statuses=("active",))) == len(files)

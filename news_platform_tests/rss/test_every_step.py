@@ -25,7 +25,7 @@ from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import WebFetcher
 from news_platform_tests.isolation.every_step import Run, StageResult, all_steps, fail_at_steps
-from news_platform_tests.isolation.injection import Step, Victim, clear_caches, failing_step
+from news_platform_tests.isolation.injection import Victim, clear_caches, failing_step
 from news_platform_tests.rss.stages import (
     NOW,
     add_pending,
@@ -182,13 +182,10 @@ def outcomes(bench: Bench) -> Run:
     return run
 
 
-on_sqlite = pytest.mark.parametrize(
+@pytest.mark.soak
+@pytest.mark.parametrize(
     "bench", [(stage, "sqlite") for stage in STAGES], indirect=True, ids="-".join
 )
-
-
-@pytest.mark.soak
-@on_sqlite
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_an_exception_at_every_step_of_a_unit_leaves_its_neighbours_as_they_are(
     bench: Bench, victim: str, caplog: pytest.LogCaptureFixture
@@ -196,24 +193,16 @@ def test_an_exception_at_every_step_of_a_unit_leaves_its_neighbours_as_they_are(
     fail_at_steps(partial(outcomes, bench), Victim(victim, GOOD), caplog)
 
 
-@on_sqlite
-@pytest.mark.parametrize(("victim", "most"), [(VICTIMS[0], 4), (VICTIMS[1], 2)])
-def test_an_exception_at_some_step_of_a_unit_leaves_its_neighbours_as_they_are(
-    bench: Bench, victim: str, most: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    fail_at_steps(partial(outcomes, bench), Victim(victim, GOOD), caplog, most=most)
-
-
 @pytest.mark.parametrize(
-    "bench", [(stage, "postgres") for stage in STAGES], indirect=True, ids="-".join
+    "bench",
+    [*((stage, "sqlite") for stage in STAGES), ("poll", "postgres")],
+    indirect=True,
+    ids="-".join,
 )
-def test_the_same_holds_on_postgresql(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    victim = Victim(VICTIMS[0], GOOD)
-    fail_at_steps(partial(outcomes, bench), victim, caplog, most=2, only=is_in_ledger)
-
-
-def is_in_ledger(step: Step) -> bool:
-    return "ledger" in step[0] or "storage" in step[0]
+def test_an_exception_at_some_step_of_a_unit_leaves_its_neighbours_as_they_are(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail_at_steps(partial(outcomes, bench), Victim(VICTIMS[0], GOOD), caplog, most=3)
 
 
 OURS: tuple[Callable[[], BaseException], ...] = (

@@ -94,14 +94,3 @@ def test_polls_after_the_last_writing_of_a_day_are_not_lost(
     write_feed_days(sqlite_ledger, local_store, now=NOW + timedelta(days=2))
     assert len(rows(local_store, FEED_POLLS, "2025-11-03")) == 2
     assert len(rows(local_store, FEED_POLLS, "2025-11-05")) == 1
-
-
-def test_the_same_ledger_gives_the_same_bytes(
-    sqlite_ledger: sa.Engine, local_store: ObjectStore
-) -> None:
-    for name in "cab":
-        add_feed(sqlite_ledger, f"https://{name}.example/feed")
-    write_feed_days(sqlite_ledger, local_store, now=NOW)
-    first = local_store.read(day_path(FEEDS, "2025-11-03"))
-    write_feed_days(sqlite_ledger, local_store, now=NOW)
-    assert local_store.read(day_path(FEEDS, "2025-11-03")) == first

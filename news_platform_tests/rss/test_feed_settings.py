@@ -5,7 +5,6 @@ from pydantic import ValidationError
 
 from news_platform.errors import ConfigError, InputError
 from news_platform.rss.feed_settings import (
-    SECRET_PREFIX,
     FeedSettings,
     feed_secrets,
     page_headers,
@@ -13,7 +12,6 @@ from news_platform.rss.feed_settings import (
     private_headers,
     settings_text,
 )
-from news_platform.settings import FEED_SECRET_PREFIX, environment_secrets
 
 FEED = "https://paid.example/feed"
 
@@ -35,10 +33,8 @@ def test_settings_that_a_person_damaged_are_told(text: str) -> None:
     "wrong",
     [
         {"token": "AWS_SECRET_ACCESS_KEY"},
-        {"basic_auth": "NEWS_PLATFORM_LEDGER_URL"},
         {"headers": {"Host": "other.example"}},
         {"headers": {"X-Key": "a\r\nX-Other: b"}},
-        {"headers": {"X Key": "a"}},
         {"user_agent": "a\nb"},
     ],
 )
@@ -69,8 +65,3 @@ def test_a_login_is_sent_to_pages_of_the_same_host_only(url: str, is_sent: bool)
     own = FeedSettings(token="FEED_SECRET_A")
     sent = page_headers(own, {"FEED_SECRET_A": "abc"}, feed_url=FEED, url=url)
     assert bool(sent) is is_sent
-
-
-def test_secrets_of_feeds_are_redacted_like_all_others() -> None:
-    assert SECRET_PREFIX == FEED_SECRET_PREFIX
-    assert "abcdef" in environment_secrets({"FEED_SECRET_A": "abcdef"})

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -16,13 +15,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
-from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS
+from news_platform_tests.rss.stages import add_pending
 
 WORKERS = 16
 # One process imports everything and forks the workers: sixteen starts cost one import.
@@ -44,7 +41,7 @@ class Step:
 def test_sixteen_workers_share_the_work_and_survive_kills(
     ledger: sa.Engine, ledger_url: str, tmp_path: Path
 ) -> None:
-    _run(ledger, ledger_url, tmp_path, articles=160, kills=4, seed=1)
+    _run(ledger, ledger_url, tmp_path, articles=120, kills=3, seed=1)
 
 
 @pytest.mark.soak
@@ -58,7 +55,7 @@ def test_sixteen_workers_survive_many_kills(
 def _run(
     engine: sa.Engine, url: str, folder: Path, *, articles: int, kills: int, seed: int
 ) -> None:
-    _fill(engine, articles)
+    add_pending(engine, *(f"https://post.example/{n}" for n in range(articles)))
     with _workers(url, folder) as workers:
         killed = _kill_some(workers, folder, kills=kills, draw=random.Random(seed))
         workers.wait()
@@ -131,14 +128,6 @@ def _kill_some(workers: WorkerProcesses, folder: Path, *, kills: int, draw: rand
 
 def _has_claimed(log: Path) -> bool:
     return log.is_file() and log.stat().st_size > 0
-
-
-def _fill(engine: sa.Engine, articles: int) -> None:
-    now = datetime.now(UTC)
-    urls = [f"https://post.example/{number}" for number in range(articles)]
-    seen = entries_by_url_hash(FeedEntry(url, "", None, "", "") for url in urls)
-    with write_transaction(engine) as transaction:
-        add_entries(transaction, "https://post.example/rss", seen, max_new=articles, now=now)
 
 
 def _steps(folder: Path) -> list[Step]:

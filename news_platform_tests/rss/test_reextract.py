@@ -11,7 +11,7 @@ from news_platform.rss.ledger.tables import ARTICLES_INDEX, REVISIONS
 from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.normalize import text_hash
-from news_platform_tests.rss.ledger_rows import change_article, change_articles, read_full_text
+from news_platform_tests.rss.ledger_rows import change_article, read_full_text
 from news_platform_tests.rss.stages import NOW, SITE, WorkerHarness, add_pending, rows
 from news_platform_tests.rss.test_newsroom_work import set_own
 from news_platform_tests.rss.web import page
@@ -83,7 +83,11 @@ def test_versions_are_compared_as_numbers(harness: WorkerHarness) -> None:
     change_article(harness.engine, one, extractor_version="9")
     change_article(harness.engine, two, extractor_version="10")
     assert reextract(harness, Reextraction("10")).articles == 1
+    assert reextract(harness, Reextraction("11", limit=1)).articles == 1
     assert reextract(harness, Reextraction("11")).articles == 2
+    # An article that is being fetched again is left to its worker.
+    change_article(harness.engine, one, status="pending")
+    assert reextract(harness, Reextraction("11")).articles == 1
 
 
 def test_a_page_that_is_gone_or_damaged_is_counted_and_the_text_stays(
@@ -98,17 +102,3 @@ def test_a_page_that_is_gone_or_damaged_is_counted_and_the_text_stays(
     harness.pages.put(page_path(second.page_ref), b"not zstd")
     assert reextract(harness).outcomes == {"no_page": 1, "damaged_page": 1}
     assert {row.clean_text for row in rows(harness.engine)} == {"Old text", "Kept"}
-
-
-def test_an_article_that_is_being_fetched_again_is_left_to_its_worker(
-    harness: WorkerHarness,
-) -> None:
-    ids = [row.row_id for row in rows(harness.engine)]
-    change_articles(harness.engine, ids, extractor_version="1", status="pending")
-    assert reextract(harness).articles == 0
-
-
-def test_the_number_of_articles_can_be_limited(harness: WorkerHarness) -> None:
-    ids = [row.row_id for row in rows(harness.engine)]
-    change_articles(harness.engine, ids, extractor_version="")
-    assert reextract(harness, Reextraction(limit=1)).articles == 1

@@ -64,13 +64,10 @@ def allows(store: ObjectStore, host: str = "post.example") -> bool | None:
     return None if rules is None else rules.rules.allows("NewsPlatformBot/0.1", f"https://{host}/a")
 
 
-def test_the_stored_rules_of_a_host_are_used(local_store: ObjectStore) -> None:
+def test_another_host_of_the_domain_has_its_own_rules(local_store: ObjectStore) -> None:
+    assert allows(local_store) is None
     put_survey(local_store)
     assert allows(local_store) is False
-
-
-def test_another_host_of_the_domain_has_its_own_rules(local_store: ObjectStore) -> None:
-    put_survey(local_store)
     assert allows(local_store, "www.post.example") is True
     assert allows(local_store, "shop.post.example") is None
 
@@ -86,7 +83,6 @@ def test_the_newest_batch_is_used(local_store: ObjectStore) -> None:
     [
         pytest.param({"finished": False}, id="unfinished"),
         pytest.param({"status": 503, "robots": None}, id="server error"),
-        pytest.param({"status": None, "robots": None}, id="no answer"),
         pytest.param({"collected_at": NOW - timedelta(hours=24)}, id="a day old"),
     ],
 )
@@ -94,8 +90,4 @@ def test_rules_that_the_survey_could_not_read_are_unknown(
     local_store: ObjectStore, survey: dict[str, object]
 ) -> None:
     put_survey(local_store, **survey)  # type: ignore[arg-type]  # a table of cases
-    assert allows(local_store) is None
-
-
-def test_without_a_survey_everything_is_unknown(local_store: ObjectStore) -> None:
     assert allows(local_store) is None

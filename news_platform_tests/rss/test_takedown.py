@@ -8,7 +8,6 @@ import sqlalchemy as sa
 
 from news_platform.datasets.dataset import Role
 from news_platform.datasets.feeds import ARTICLES
-from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery import DiscoveryOptions
 from news_platform.rss.export import LEDGER, export_days
 from news_platform.rss.ledger.tables import (
@@ -28,7 +27,6 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.row_roles import role_of
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import TakedownPart, apply_takedowns
-from news_platform.takedowns.requests import list_pending
 from news_platform.takedowns.rows import TakedownTarget
 from news_platform.takedowns.verify import VerificationReport, iter_free_space, verify_tables
 from news_platform_tests.fakes import FakeFetcher, response
@@ -36,11 +34,9 @@ from news_platform_tests.rss.stages import (
     FEED,
     NOW,
     SITE,
+    FeedHarness,
     WorkerHarness,
     add_pending,
-    discover,
-    poll,
-    register,
     rows,
 )
 from news_platform_tests.rss.web import page, rss
@@ -48,18 +44,6 @@ from news_platform_tests.takedowns.asked import ask, asked, engine_part, target
 
 GONE = f"{SITE}/gone"
 STAYS = f"{SITE}/stays"
-
-
-@pytest.fixture
-def harness(ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore) -> WorkerHarness:
-    return WorkerHarness(ledger, extract_pool, local_store)
-
-
-@pytest.fixture
-def sqlite_harness(
-    sqlite_ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore
-) -> WorkerHarness:
-    return WorkerHarness(sqlite_ledger, extract_pool, local_store)
 
 
 def _down(*urls: str) -> Takedowns:
@@ -90,34 +74,28 @@ def _urls(engine: sa.Engine) -> list[str]:
     return [row.article_url_canon for row in rows(engine)]
 
 
-def test_a_feed_that_offers_the_page_again_is_refused(
-    sqlite_ledger: sa.Engine, parse_pool: Pool
-) -> None:
-    register(sqlite_ledger, FEED)
+def test_a_feed_that_offers_the_page_again_is_refused(sqlite_feeds: FeedHarness) -> None:
+    sqlite_feeds.register(FEED)
     newest = NOW - timedelta(hours=1)
     feed = rss([(f"{GONE}?utm_source=rss", "A", newest), (STAYS, "B", newest)])
     options = PollOptions(takedowns=_down(GONE))
-    report = poll(sqlite_ledger, parse_pool, {FEED: feed}, options=options)
+    report = sqlite_feeds.poll({FEED: feed}, options=options)
     assert (report.new_articles, report.taken_down) == (1, 1)
-    assert _urls(sqlite_ledger) == [STAYS]
+    assert _urls(sqlite_feeds.engine) == [STAYS]
 
 
-def test_a_feed_that_is_taken_down_is_not_fetched(
-    sqlite_ledger: sa.Engine, parse_pool: Pool
-) -> None:
-    register(sqlite_ledger, FEED)
+def test_a_feed_that_is_taken_down_is_not_fetched(sqlite_feeds: FeedHarness) -> None:
+    sqlite_feeds.register(FEED)
     web = FakeFetcher({})
     options = PollOptions(takedowns=Takedowns.of([asked("domain", "post.example")]))
-    report = poll(sqlite_ledger, parse_pool, web, options=options)
+    report = sqlite_feeds.poll(web, options=options)
     assert report.outcomes == {"taken_down": 1} and web.requests == []
 
 
-def test_discovery_registers_no_feed_that_is_taken_down(
-    sqlite_ledger: sa.Engine, parse_pool: Pool
-) -> None:
+def test_discovery_registers_no_feed_that_is_taken_down(sqlite_feeds: FeedHarness) -> None:
     options = DiscoveryOptions(takedowns=Takedowns.of([asked("domain", "post.example")]))
-    found = discover(sqlite_ledger, parse_pool, {}, FEED, options=options)
-    assert found.outcomes == {"taken_down": 1} and rows(sqlite_ledger, FEEDS) == []
+    found = sqlite_feeds.discover({}, FEED, options=options)
+    assert found.outcomes == {"taken_down": 1} and sqlite_feeds.rows(FEEDS) == []
 
 
 def test_a_pending_article_is_forgotten_and_not_fetched(harness: WorkerHarness) -> None:
@@ -151,8 +129,10 @@ def test_the_ledger_loses_every_trace_of_an_article(harness: WorkerHarness) -> N
     _clean(harness)
     assert _urls(harness.engine) == [STAYS]
     assert len(rows(harness.engine, ARTICLES_INDEX)) == 1 and rows(harness.engine, LINKS) == []
-    left = [info.path for info in harness.full_texts.list() if info.path.endswith(".txt.gz")]
-    assert len(left) == 1
+    (left,) = rows(harness.engine)
+    assert {one.row_id for one in rows(harness.engine, ARTICLE_STATES)} == {left.row_id}
+    texts = [info.path for info in harness.full_texts.list() if info.path.endswith(".txt.gz")]
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize(
@@ -216,14 +196,13 @@ def test_an_article_that_was_a_duplicate_of_the_removed_one_is_queued_again(
 
 
 def test_a_duplicate_that_is_taken_down_leaves_the_article_it_equals(
-    harness: WorkerHarness,
+    sqlite_harness: WorkerHarness,
 ) -> None:
-    add_pending(harness.engine, STAYS)
-    harness.work({STAYS: page("x")})
-    add_pending(harness.engine, GONE)
-    harness.work({GONE: page("x")})
-    _clean(harness)
-    (row,) = rows(harness.engine)
+    for url in (STAYS, GONE):
+        add_pending(sqlite_harness.engine, url)
+        sqlite_harness.work({url: page("x")})
+    _clean(sqlite_harness)
+    (row,) = rows(sqlite_harness.engine)
     assert (row.article_url_canon, row.status, row.aliases) == (STAYS, "stored", ())
 
 
@@ -253,22 +232,6 @@ def test_the_daily_file_is_written_again_and_nothing_is_exported_anew(
     assert report.removed["articles"].rows == 1
     assert export_days(engine, root, now=NOW).days == ()
     assert [row.article_url_canon for row in rows(engine, RAW)] == [STAYS]
-
-
-def test_an_article_that_a_late_worker_stored_is_cleaned_afterwards(
-    sqlite_harness: WorkerHarness,
-) -> None:
-    """The worker began before the request and knows nothing of it."""
-    root, engine = sqlite_harness.full_texts.child("root"), sqlite_harness.engine
-    add_pending(engine, GONE, STAYS)
-    ask(root, "url", GONE)
-    parts = _parts(sqlite_harness, root)
-    add_pending(engine, f"{GONE}?utm_source=late")
-    sqlite_harness.work({GONE: page("a"), STAYS: page("b")})
-    assert export_days(engine, root, now=NOW).rows == 1
-    assert list_pending(root) == [("ledger", "all")]
-    apply_takedowns(root, parts, now=NOW)
-    assert _urls(engine) == [STAYS] and list_pending(root) == []
 
 
 def test_every_column_with_addresses_states_its_role() -> None:

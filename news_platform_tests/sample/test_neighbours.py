@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from news_platform.errors import FetchError
 from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.sites import Site
 from news_platform.text.language import detect
@@ -65,9 +64,3 @@ def test_the_fetcher_reaches_a_site_by_https_through_the_host_map(sample_hosts: 
         "https://www.calderpost.example/feeds/news.xml",
     )
     assert response.body.startswith(b"<?xml")
-
-
-def test_the_server_alone_does_not_open_the_way_to_loopback(sample_hosts: HostMap) -> None:
-    address, port = sample_hosts["www.calderpost.example"]
-    with pytest.raises(FetchError):
-        fetch(sample_hosts, f"http://{address}:{port}/")

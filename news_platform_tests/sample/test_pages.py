@@ -51,12 +51,3 @@ def test_a_headline_cannot_end_the_script_it_stands_in(articles: Articles, metad
     document = json.loads(script[1])
     assert document.get("@graph", [document])[-1]["headline"] == headline
     assert html.document_fromstring(page).findtext(".//h1") == headline
-
-
-def test_related_links_lead_to_pages_that_exist(articles: Articles, sites: Sites) -> None:
-    for outlet in OUTLETS:
-        page = html.document_fromstring(page_text(sites, first_of(articles, outlet)))
-        lists = (".//aside//a", ".//div[@id='more']//a", ".//div[@class='layout__side sidebar']//a")
-        links = [link.get("href") for path in lists for link in page.iterfind(path)]
-        assert len(links) >= 1
-        assert all(link in sites[outlet.host] for link in links)

@@ -6,7 +6,6 @@ from calendar import timegm
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import feedparser
@@ -15,7 +14,6 @@ from lxml import etree
 
 from news_platform.sample.newsroom import WORLD_NOW
 from news_platform.sample.outlets import OUTLETS, Outlet, SiteResponse
-from news_platform.sample.server import read_sites, site_files
 from news_platform.sample.sites import Site
 
 Sites = Mapping[str, Site]
@@ -117,10 +115,3 @@ def test_sitemaps_of_every_kind_parse_and_name_pages_that_exist(sites: Sites) ->
             assert all(urlsplit(url).hostname == host for url in locations)
             assert all(follow(sites, url).status in (200, 404, 410) for url in locations)
     assert roots == {"txt", "urlset", "sitemapindex"}
-
-
-def test_sites_survive_the_way_to_disk_and_back(sites: Sites, tmp_path: Path) -> None:
-    for path, body in site_files(sites).items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_bytes(body)
-    assert read_sites(tmp_path) == {host: dict(site) for host, site in sites.items()}

@@ -102,7 +102,7 @@ def test_an_altered_file_is_noticed_although_the_manifest_stands(folder: Path) -
     assert not manifest.holds(folder)
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"recipe": 1}'])
+@pytest.mark.parametrize("damage", [b"{", b'{"recipe": 1}'])
 def test_an_unreadable_manifest_counts_as_none(damage: bytes, tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_bytes(damage)
     assert read_manifest(tmp_path) is None

@@ -28,7 +28,7 @@ from news_platform_tests.search.articles import made_articles
 DAY = "2025-11-01"
 NOW = datetime.now(UTC)
 MONTH = "2025-10"
-DAYS = ("2025-10-01", "2025-10-02", "2025-10-03", "2025-10-20", "2025-11-30")
+DAYS = ("2025-10-01", "2025-10-02", "2025-10-20", "2025-11-30")
 EVERY = SearchOptions(first_day="2025-01-01", limit=1_000, facets=("day",))
 
 

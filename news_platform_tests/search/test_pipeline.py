@@ -21,7 +21,6 @@ from news_platform.storage.commit.markers import delete_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.search.indexes import DAY, NOW, build_stale, found, write_day
-from news_platform_tests.takedowns.asked import ask
 
 
 def test_an_index_holds_both_tables_and_each_address_once(
@@ -51,18 +50,6 @@ def test_a_changed_day_is_built_again_and_a_removed_one_goes(
     assert list(local_store.list(index_folder(DAY))) == []
     with pytest.raises(InputError, match="there is no search index"):
         found(local_store, tmp_path, "bridge")
-
-
-def test_articles_that_are_taken_down_are_not_indexed(
-    local_store: ObjectStore, tmp_path: Path
-) -> None:
-    articles = made_articles(20, seed=7, days=1)
-    write_day(local_store, CRAWL_ARTICLES, articles, tmp_path / "scratch")
-    gone = articles[3]
-    ask(local_store, "url", gone.canonical_url)
-    build_day(local_store, DAY, now=NOW)
-    left = found(local_store, tmp_path, "day:2025-11-01")
-    assert sorted(left) == sorted(one.url_hash for one in articles if one is not gone)
 
 
 def test_only_the_newest_days_are_searched_unless_days_are_given(

@@ -1,6 +1,5 @@
 """Indexes are published under any root, opened there, and replaced without harm to readers."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from news_platform.errors import StorageError
-from news_platform.search.index import IndexReader
 from news_platform.search.publish import (
     DATASET,
     delete_old_builds,
     index_folder,
-    place_of,
     publish_index,
 )
 from news_platform.search.query import AllOf, parse_query
@@ -45,10 +42,10 @@ def builds(store: ObjectStore) -> set[str]:
     return {info.path.split("/")[2] for info in store.list(index_folder(DAY))}
 
 
-def test_a_published_index_is_searched_on_any_root(any_store: ObjectStore, tmp_path: Path) -> None:
-    publish(any_store, 40)
-    assert read_inputs(any_store, DATASET) == {DAY: f"{40:016x}"}
-    opened = cache(any_store, tmp_path)
+def test_a_published_index_is_searched(s3_store: ObjectStore, tmp_path: Path) -> None:
+    publish(s3_store, 40)
+    assert read_inputs(s3_store, DATASET) == {DAY: f"{40:016x}"}
+    opened = cache(s3_store, tmp_path)
     (reader,) = read_current(opened, opened.days())
     assert len(reader) == 40
     condition = parse_query("bridge OR brucke OR 大桥 OR мост OR puente OR 橋")
@@ -65,47 +62,28 @@ def test_a_new_build_replaces_the_old_one_for_open_readers(
     publish(local_store, 31)
     assert found(opened) == [31]
     assert old.search(AllOf(()), limit=1, newest_first=False).count == 30
-    assert len(builds(local_store)) == 2  # within the grace period
-
-
-def test_old_builds_go_after_the_grace_period(local_store: ObjectStore) -> None:
-    publish(local_store, 30)
-    publish(local_store, 31)
     kept = max(builds(local_store))
-    delete_old_builds(local_store, DAY, keep=kept, before=NOW - timedelta(hours=1))
-    assert len(builds(local_store)) == 2
+    assert len(builds(local_store)) == 2  # within the grace period
     delete_old_builds(local_store, DAY, keep=kept, before=NOW + timedelta(hours=1))
     assert builds(local_store) == {kept}
-
-
-def test_an_index_deleted_under_a_reader_does_not_stop_the_others(
-    s3_store: ObjectStore, tmp_path: Path
-) -> None:
-    publish(s3_store, 30)
-    publish(s3_store, 20, day="2025-11-02")
-    opened = cache(s3_store, tmp_path)
-    markers = opened.days()
-    s3_store.delete([info.path for info in s3_store.list(index_folder(DAY))])
-    assert opened.reader(place_of(markers[DAY])) is None
-    assert found(opened) == [20]
 
 
 def test_the_cache_keeps_what_was_fetched_and_stays_below_its_size(
     s3_store: ObjectStore, tmp_path: Path
 ) -> None:
-    days = [f"2025-11-0{number}" for number in range(1, 6)]
+    days = [f"2025-11-0{number}" for number in range(1, 4)]
     for day in days:
         publish(s3_store, 30, day=day)
     opened = cache(s3_store, tmp_path)
-    assert found(opened) == [30] * 5
+    assert found(opened) == [30] * 3
     fetched = opened.fetched_bytes
     assert fetched > 0
     again = cache(s3_store, tmp_path)
-    assert found(again) == [30] * 5
+    assert found(again) == [30] * 3
     assert again.fetched_bytes == 0
     small = cache(s3_store, tmp_path, max_bytes=fetched // 2)
-    assert found(small) == [30] * 5
-    assert 1 <= len(list((tmp_path / "cache").iterdir())) <= 3
+    assert found(small) == [30] * 3
+    assert 1 <= len(list((tmp_path / "cache").iterdir())) <= 2
 
 
 def test_many_threads_share_a_cache_that_is_too_small(
@@ -119,7 +97,7 @@ def test_many_threads_share_a_cache_that_is_too_small(
         return found(cache(local_store, tmp_path, max_bytes=0))
 
     with ThreadPoolExecutor(6) as threads:
-        assert list(threads.map(ask, range(30))) == [[20, 20, 20]] * 30
+        assert list(threads.map(ask, range(12))) == [[20, 20, 20]] * 12
 
 
 def test_a_damaged_index_is_named_with_its_cure(local_store: ObjectStore, tmp_path: Path) -> None:
@@ -129,21 +107,3 @@ def test_a_damaged_index_is_named_with_its_cure(local_store: ObjectStore, tmp_pa
     (folder / "meta.json").write_text("no json")
     with pytest.raises(StorageError, match=r"cannot open the search index.*delete its marker"):
         found(cache(local_store, tmp_path))
-
-
-def test_threads_that_need_one_build_at_once_fetch_it_once(
-    s3_store: ObjectStore, tmp_path: Path
-) -> None:
-    publish(s3_store, 30)
-    opened, together = cache(s3_store, tmp_path), threading.Barrier(6)
-
-    place = place_of(opened.days()[DAY])
-
-    def look(_number: int) -> IndexReader | None:
-        together.wait()
-        return opened.reader(place)
-
-    with ThreadPoolExecutor(6) as pool:
-        assert len(set(pool.map(look, range(6)))) == 1
-    size = sum(info.size_bytes for info in s3_store.list(index_folder(DAY)))
-    assert opened.fetched_bytes == size

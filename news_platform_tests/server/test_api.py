@@ -1,6 +1,5 @@
 """Every route of the API keeps the contract of its OpenAPI description."""
 
-import json
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -77,19 +76,6 @@ def test_filters_and_order_are_obeyed(demo_explorer: Explorer) -> None:
     assert {hit["domain"] for hit in kept} == {domain}
 
 
-def test_one_article_per_cluster_leaves_copies_out(demo_explorer: Explorer) -> None:
-    words = "q=the&limit=100&language=en"
-    whole = demo_explorer.get(f"{API}/search?{words}").json
-    fewer = demo_explorer.get(f"{API}/search?{words}&one_per_cluster=1").json
-    assert {_place(hit) for hit in fewer["hits"]} != {_place(hit) for hit in whole["hits"]}
-    clusters = [
-        demo_explorer.get(f"{API}/articles/{hit['url_hash']}?day={hit['day']}").json["cluster"]
-        for hit in fewer["hits"][:15]
-    ]
-    names = [cluster["cluster_id"] for cluster in clusters if cluster]
-    assert len(names) == len(set(names)) > 0
-
-
 def test_an_article_has_text_captures_and_bytes(
     demo_explorer: Explorer, described: Any, some_hash: str
 ) -> None:
@@ -163,27 +149,17 @@ def test_the_status_is_that_of_the_command(demo_explorer: Explorer, described: A
     ("path", "status"),
     [
         ("search", 400),
-        ("search?q=", 400),
         ("search?q=%28bridge", 400),
-        ("search?q=bri*", 400),
-        ("search?q=bridge&limit=0", 400),
-        ("search?q=bridge&limit=101", 400),
         ("search?q=bridge&limit=%C2%B2", 400),
         ("search?q=bridge&sort=random", 400),
-        ("search?q=bridge&from=yesterday", 400),
         ("search?q=bridge&from=2025-11-03&to=2025-11-01", 400),
-        ("search?q=bridge&cursor=!!!", 400),
         ("search?q=bridge&cursor=eyJvZmZzZXQiOi0xfQ", 400),
         ("search?q=bridge&cursor=eyJvZmZzZXQiOjk5OTk5OTk5fQ", 400),
-        ("articles/zz", 404),
         ("articles/" + "0" * 64, 404),
         ("articles/" + "0" * 64 + "?day=x", 400),
-        ("domains/nobody.example", 404),
         ("domains/" + "x" * 300, 404),
-        ("explain", 400),
         ("explain?subject=", 400),
         ("policies?bot=Nobody", 400),
-        ("policies?policy=maybe", 400),
         ("nothing", 404),
     ],
 )
@@ -202,16 +178,7 @@ def test_a_wrong_request_gets_a_clear_error(
     assert problem["status"] == status and problem["message"] and "\n" not in problem["message"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "search?q=bridge",
-        "domains/meridian.example",
-        "policies",
-        "explain?subject=meridian.example",
-        "openapi.json",
-    ],
-)
+@pytest.mark.parametrize("path", ["search?q=bridge", "domains/meridian.example", "openapi.json"])
 def test_an_unchanged_answer_is_304(demo_explorer: Explorer, path: str) -> None:
     first = demo_explorer.get(f"{API}/{path}")
     assert first.status == 200 and first.headers["cache-control"] == "private, no-cache"
@@ -221,9 +188,3 @@ def test_an_unchanged_answer_is_304(demo_explorer: Explorer, path: str) -> None:
         assert (again.status, again.body) == (304, b"")
         assert again.headers["etag"] == etag
     assert demo_explorer.get(f"{API}/{path}", If_None_Match='"other"').status == 200
-
-
-def test_an_answer_is_utf8_json(demo_explorer: Explorer) -> None:
-    reply = demo_explorer.get(f"{API}/search?q=language:el")
-    assert reply.headers["content-type"] == "application/json"
-    assert any(ord(letter) > 0x370 for letter in json.loads(reply.body)["hits"][0]["title"])

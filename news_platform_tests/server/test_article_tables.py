@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.corpus.pipeline import crawl_dataset, feed_dataset
-from news_platform.server import versions
+from news_platform.corpus.pipeline import feed_dataset
 from news_platform.server.versions import BLOCK_ROWS, ArticleRows, DataVersion
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -55,25 +54,3 @@ def test_all_captures_come_newest_first_and_the_feed_before_the_crawl(store: Obj
     assert _texts(rows, 7) == ["From the feed.", "Crawled again.", "Text 7."]
     assert _texts(rows, 7, NEXT) == ["From the feed.", "Crawled again."]
     assert [row["day"] for row in rows.find(url_hash(_url(7)))] == [NEXT, NEXT, DAY]
-
-
-def test_a_replaced_day_is_read_again_and_leaves_the_memory(
-    store: ObjectStore, tmp_path: Path
-) -> None:
-    rows = _rows(store)
-    assert _texts(rows, 1) == ["Text 1."]
-    store_articles(store, DAY, [article(_url(2), "Another text.")], tmp_path)
-    crawl_dataset(store).delete_replaced()
-    rows._version.forget()
-    assert _texts(rows, 1) == []
-    assert _texts(rows, 2) == ["Another text."]
-    kept = [one for one in rows._kept.values() if "text" in one.columns]
-    assert {text for one in kept for text in one["text"]} == {"Another text."}
-
-
-def test_the_memory_has_a_limit(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "_MOST_BYTES", 300_000)
-    rows = _rows(store)
-    for number in range(0, COUNT, 50):
-        assert _texts(rows, number, DAY) == [f"Text {number}."]
-        assert rows._kept.currsize <= 300_000

@@ -10,13 +10,10 @@ from news_platform.server.guards import (
     CONTENT_SECURITY_POLICY,
     ClientRates,
     client_address,
-    has_token,
-    parse_address,
     parse_proxies,
     server_options,
 )
 from news_platform.settings import load_settings
-from news_platform.web.allowed_hosts import is_loopback
 from news_platform_tests.server.explorer import Explorer, exploring
 
 TOKEN = "a-long-and-secret-token"
@@ -42,7 +39,7 @@ def test_a_script_of_another_site_is_refused_and_a_link_is_not(small: Explorer) 
     assert small.get("/", **link).status == 200
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("method", ["POST", "DELETE", "OPTIONS"])
 def test_only_reading_is_allowed(small: Explorer, method: str) -> None:
     reply = small.ask(method, "/api/v1/search?q=bridge", Content_Length="0")
     assert reply.status == 405
@@ -78,12 +75,6 @@ def test_with_a_token_every_request_needs_it(small_root: Path, search_cache: str
             assert guarded.get("/domains", Authorization=right).status == 200, right
 
 
-def test_two_authorization_headers_are_no_token() -> None:
-    header = (b"authorization", f"Bearer {TOKEN}".encode())
-    assert has_token([header], TOKEN.encode())
-    assert not has_token([header, header], TOKEN.encode())
-
-
 def test_another_address_needs_a_token_of_some_length() -> None:
     with pytest.raises(ConfigError, match="without a token: set NEWS_PLATFORM_SERVER_TOKEN"):
         server_options(load_settings({}), host="0.0.0.0", port=1)
@@ -96,28 +87,6 @@ def test_another_address_needs_a_token_of_some_length() -> None:
     assert TOKEN not in repr(options)
 
 
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        *(
-            (host, True)
-            for host in ("127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "localhost")
-        ),
-        *((host, False) for host in ("0.0.0.0", "::", "192.168.1.2", "example.org")),
-    ],
-)
-def test_loopback_is_told_from_other_addresses(host: str, expected: bool) -> None:
-    assert is_loopback(host) is expected
-
-
-def test_an_address_is_a_host_and_a_port() -> None:
-    assert parse_address("127.0.0.1:8001") == ("127.0.0.1", 8001)
-    assert parse_address("[::1]:8001") == ("::1", 8001)
-    for wrong in ("8001", "127.0.0.1", "127.0.0.1:0", "a:99999", "http://a:1"):
-        with pytest.raises(ConfigError):
-            parse_address(wrong)
-
-
 def test_a_client_waits_after_its_burst_and_others_do_not() -> None:
     limit = ClientRates(60)
     assert [limit.seconds_to_wait("a", now=0.0) for _ in range(20)] == [0.0] * 20
@@ -127,13 +96,6 @@ def test_a_client_waits_after_its_burst_and_others_do_not() -> None:
     assert limit.seconds_to_wait("a", now=1.5) == 0.5
 
 
-def test_a_crowd_of_clients_is_forgotten() -> None:
-    limit = ClientRates(60)
-    for number in range(20_000):
-        assert limit.seconds_to_wait(str(number), now=0.0) == 0.0
-    assert len(limit._clients) == 10_000
-
-
 @pytest.mark.parametrize(
     ("peer", "forwarded", "expected"),
     [
@@ -141,12 +103,9 @@ def test_a_crowd_of_clients_is_forgotten() -> None:
             "192.0.2.1", "198.51.100.1", "192.0.2.1", id="a stranger claims to be a proxy"
         ),
         pytest.param("10.0.0.5", "198.51.100.1", "198.51.100.1", id="a trusted proxy"),
-        pytest.param("10.0.0.5", "", "10.0.0.5", id="the proxy itself"),
         pytest.param("10.0.0.5", "1.1.1.1, 198.51.100.1", "198.51.100.1", id="claimed before it"),
         pytest.param("10.0.0.5", "198.51.100.1, 10.0.0.9", "198.51.100.1", id="two proxies"),
         pytest.param("10.0.0.5", "unknown", "10.0.0.5", id="no address"),
-        pytest.param("fd00::1", "2001:db8::7", "2001:db8::7", id="IPv6"),
-        pytest.param("unknown", "198.51.100.1", "unknown", id="no peer"),
     ],
 )
 def test_only_a_trusted_proxy_says_who_the_client_is(
@@ -156,12 +115,6 @@ def test_only_a_trusted_proxy_says_who_the_client_is(
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
     assert client_address(peer, headers, trusted) == expected
     assert client_address(peer, headers, ()) == peer
-
-
-def test_a_proxy_is_given_as_an_address_or_a_network() -> None:
-    settings = load_settings({"NEWS_PLATFORM_TRUSTED_PROXIES": "nobody"})
-    with pytest.raises(ConfigError, match="TRUSTED_PROXIES: 'nobody' is not an address"):
-        server_options(settings, host="127.0.0.1", port=1)
 
 
 def test_too_many_requests_get_429_and_when_to_come_back(

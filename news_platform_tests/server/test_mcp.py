@@ -15,7 +15,7 @@ from news_platform.errors import InputError
 from news_platform.resources import open_resources
 from news_platform.server.app_state import AppState
 from news_platform.server.guards import ServerOptions, guarded
-from news_platform.server.mcp import MAX_CHARACTERS, NOTICE, answer_text, create_mcp
+from news_platform.server.mcp import MAX_CHARACTERS, NOTICE, create_mcp
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.queries import QueryLimits
@@ -124,21 +124,15 @@ def test_no_answer_exceeds_its_size_and_hidden_characters_are_gone(hostile_state
 
 def test_a_wrong_question_is_an_error_that_a_model_can_read(demo_state: AppState) -> None:
     calls: list[tuple[str, Mapping[str, Any]]] = [
-        ("search", {"query": "(bridge"}),
         ("search", {"query": "bridge", "limit": 1000}),
-        ("search", {"query": "bridge", "first_day": "soon"}),
         ("article", {"url": "nothing"}),
-        ("article", {"url": "https://nobody.example/1"}),
         ("domain", {"name": "nobody.example"}),
         ("policy", {"domain": "meridian.example", "at": "soon"}),
-        ("sql", {"query": "drop table all_articles"}),
         ("sql", {"query": "copy (select 1) to 'stolen.csv'"}),
         ("sql", {"query": "select * from read_text('/etc/passwd')"}),
-        ("sql", {"query": "select * from nothing"}),
-        ("sql", {"query": ""}),
     ]
-    for (name, arguments), (is_error, text) in zip(calls, _called(demo_state, *calls), strict=True):
-        assert is_error, (name, arguments, text)
+    for call, (is_error, text) in zip(calls, _called(demo_state, *calls), strict=True):
+        assert is_error, (call, text)
         assert "Traceback" not in text and len(text) < 2_000
 
 
@@ -150,21 +144,6 @@ def test_an_endless_query_ends_and_rows_are_limited(demo_state: AppState) -> Non
     assert demo_state.news.sql("select * from range(100)", limits=limits).height == 5
     (many,) = map(_data, _called(demo_state, ("sql", {"query": "select * from range(1000)"})))
     assert len(many["data"]["rows"]) == 200
-
-
-def test_a_document_of_any_shape_fits() -> None:
-    shapes: list[Mapping[str, Any]] = [
-        {"text": "x" * 200_000},
-        {"rows": [{"a": "x" * 100} for _ in range(2_000)]},
-        {f"name {number}": number for number in range(20_000)},
-        {"deep": [[["x" * 5_000] * 30] * 30]},
-        {"url": "https://a.example/" + "x" * 100_000},
-    ]
-    for shape in shapes:
-        text = answer_text(shape)
-        assert len(text) <= MAX_CHARACTERS
-        assert json.loads(text)["is_cut"] is True
-    assert json.loads(answer_text({"url": "https://a.example/"}))["is_cut"] is False
 
 
 def test_the_command_speaks_over_standard_input_and_output(

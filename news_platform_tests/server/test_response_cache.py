@@ -14,7 +14,7 @@ from news_platform.resources import open_resources
 from news_platform.server.api import refused_json
 from news_platform.server.app_state import AppState
 from news_platform.server.guards import ServerOptions
-from news_platform.server.response_cache import Answer, ResponseCache, is_match
+from news_platform.server.response_cache import Answer, ResponseCache
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform_tests.server.explorer import Explorer, serving
@@ -74,8 +74,3 @@ def test_a_read_that_fails_is_repeated_and_at_last_503(
     assert refused.status == 503 and "cannot be read" in refused.json["error"]["message"]
     # A failure is not kept.
     assert running.get("/b").status == 200
-
-
-def test_an_etag_matches_in_every_spelling() -> None:
-    assert is_match('"a"', '"a"') and is_match('W/"a", "b"', '"a"') and is_match("*", '"a"')
-    assert not is_match("", '"a"') and not is_match('"b"', '"a"')

@@ -53,9 +53,7 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running_ui(
-    home: Path, environ: Mapping[str, str], *, daemon: bool = True
-) -> Iterator[DagsterUi]:
+def running_ui(home: Path, environ: Mapping[str, str]) -> Iterator[DagsterUi]:
     """Run the webserver, and the daemon beside it, until the block ends.
 
     Dagster's SQLite storage is made before the two open it, as `news-platform dev` does: both would
@@ -69,22 +67,11 @@ def running_ui(
     with contextlib.ExitStack() as stack:
         serve = [WEBSERVER, "-h", "127.0.0.1", "-p", str(port), "-w", "workspace.yaml"]
         stack.enter_context(_running(serve, env, home / "webserver.log"))
-        if daemon:
-            beside = ["dagster._daemon", "run", "-w", "workspace.yaml"]
-            stack.enter_context(_running(beside, env, home / "daemon.log"))
+        beside = ["dagster._daemon", "run", "-w", "workspace.yaml"]
+        stack.enter_context(_running(beside, env, home / "daemon.log"))
         ui = DagsterUi(f"http://127.0.0.1:{port}", home)
         _wait_until_ready(ui)
         yield ui
-
-
-@contextlib.contextmanager
-def running_daemon(home: Path, environ: Mapping[str, str], definitions: Path) -> Iterator[Path]:
-    """Run a daemon over the definitions of a file until the block ends; give its log."""
-    prepare_home(home)
-    env = {**os.environ, **environ, "DAGSTER_HOME": str(home)}
-    words = ["dagster._daemon", "run", "-f", str(definitions)]
-    with _running(words, env, home / "daemon.log"):
-        yield home / "daemon.log"
 
 
 def prepare_home(home: Path) -> None:

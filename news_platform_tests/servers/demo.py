@@ -9,12 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
-from news_platform.definitions import build_definitions
-from news_platform.sample.world import SampleResources
-from news_platform.settings import load_settings
 from news_platform_tests.emulators.sharing import alone, shared_folder
 from news_platform_tests.servers.dagster_ui import PROJECT, prepare_home
 
@@ -64,31 +60,6 @@ def _link_or_copy(source: str, target: str) -> None:
         os.link(source, target)
     else:
         shutil.copy2(source, target)
-
-
-def make_a_marker_lie(demo: Demo) -> None:
-    """Let the marker of one WARC state a row more than there is."""
-    marker = min(demo.root.glob("news/collected/2025/11/03/*.json"))
-    document = json.loads(marker.read_text())
-    document["languages"]["en"] += 1
-    marker.unlink()  # it may be a link, shared with other copies
-    marker.write_text(json.dumps(document))
-
-
-def check_newest_data(demo: Demo) -> Mapping[str, bool]:
-    """Run all checks; return by name whether they passed."""
-    defs = build_definitions(SampleResources(load_settings(demo.environ), frozen_clock=True))
-    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
-        result = defs.resolve_job_def("check_newest_data").execute_in_process(instance=instance)
-        events = instance.all_logs(
-            result.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION
-        )
-    verdicts: dict[str, bool] = {}
-    for event in events:
-        # One verdict per partition: a check has passed if it has for all of them.
-        found = event.get_dagster_event().asset_check_evaluation_data
-        verdicts[found.check_name] = verdicts.get(found.check_name, True) and found.passed
-    return verdicts
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Delta tables on a folder and on S3: replaced days, conflicts, old readers, maintenance."""
 
-import io
 import json
 import threading
 from dataclasses import replace
@@ -81,17 +80,10 @@ def test_a_day_is_replaced_and_the_others_stay(root: ObjectStore, tmp_path: Path
     assert [file.partition for file in found.files()] == [DAY, OTHER]
     found.replace(DAY, [], scratch=tmp_path)
     assert by_day(found) == {OTHER: 5}
-    assert list(tmp_path.glob("*.parquet")) == []
-
-
-def test_a_day_that_never_had_rows_makes_no_version(
-    local_store: ObjectStore, tmp_path: Path
-) -> None:
-    found = dataset(local_store)
-    found.replace(DAY, [rows(DAY, 1)], scratch=tmp_path)
     before = found.version()
-    found.replace(OTHER, [], scratch=tmp_path)
+    found.replace("2025-11-03", [], scratch=tmp_path)
     assert found.version() == before
+    assert list(tmp_path.glob("*.parquet")) == []
 
 
 def test_two_builders_of_one_day_end_in_the_rows_of_one(root: ObjectStore, tmp_path: Path) -> None:
@@ -222,37 +214,10 @@ def test_large_days_have_several_files_in_order(
     assert stored["domain"].to_list() == sorted(stored["domain"])
 
 
-def test_texts_are_not_searched_for_repetitions_when_they_are_written(
-    local_store: ObjectStore, tmp_path: Path
-) -> None:
-    """Readers take files with a dictionary of texts for files of unknown size."""
-    found = dataset(local_store)
-    found.replace(DAY, [rows(DAY, 5)], scratch=tmp_path)
-    (file,) = found.files()
-    encodings = _encodings(local_store, file.path)
-    assert "RLE_DICTIONARY" not in encodings["text"]
-    assert "RLE_DICTIONARY" in encodings["domain"] and "RLE_DICTIONARY" in encodings["tags"]
-
-
-def _encodings(store: ObjectStore, path: str) -> dict[str, tuple[str, ...]]:
-    group = pq.ParquetFile(io.BytesIO(store.read(path))).metadata.row_group(0)
-    columns = (group.column(number) for number in range(group.num_columns))
-    return {column.path_in_schema.partition(".")[0]: column.encodings for column in columns}
-
-
 def test_a_folder_that_is_not_a_table_is_one_clear_line(local_store: ObjectStore) -> None:
     local_store.put("stories/_delta_log/note.txt", b"not a log")
     with pytest.raises(StorageError, match="stories"):
         dataset(local_store).scan()
-
-
-def test_the_options_of_a_bucket_come_from_the_store(
-    local_store: ObjectStore, s3_store: ObjectStore
-) -> None:
-    assert local_store.delta_options() == {}
-    options = s3_store.delta_options()
-    assert options["aws_conditional_put"] == "etag"
-    assert options["aws_endpoint_url"] == s3_store.options.endpoint_url
 
 
 def test_temporary_credentials_are_asked_for_at_every_operation(

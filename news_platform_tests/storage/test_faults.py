@@ -32,10 +32,9 @@ def test_503_without_end_is_an_error_that_names_the_object(remote: Remote) -> No
 
 
 @pytest.mark.parametrize("kind", ["drop", "truncate"])
-@pytest.mark.parametrize("times", [1, 3])
-def test_a_stream_goes_on_where_it_was_cut(remote: Remote, kind: Kind, times: int) -> None:
+def test_a_stream_goes_on_where_it_was_cut(remote: Remote, kind: Kind) -> None:
     remote.store.put("big", BODY)
-    remote.proxy.inject(kind, "GET", times=times)
+    remote.proxy.inject(kind, "GET", times=3)
     with remote.store.stream("big", expected_size=len(BODY)) as stream:
         pieces = list(iter(lambda: stream.read(100_000), b""))
         assert stream.tell() == len(BODY)
@@ -63,14 +62,6 @@ def test_a_stream_asks_only_for_the_rest(remote: Remote) -> None:
     assert resumed["if-match"] == stream.etag
 
 
-def test_a_stream_that_never_gets_whole_is_an_error(remote: Remote) -> None:
-    remote.store.put("big", BODY)
-    stream = remote.store.stream("big", expected_size=len(BODY) + 10)
-    expected = f"ended after {len(BODY)} of {len(BODY) + 10} bytes"
-    with pytest.raises(StorageError, match=expected):
-        stream.read()
-
-
 def test_an_object_that_changes_while_it_is_read_is_an_error(remote: Remote) -> None:
     remote.store.put("big", BODY)
     remote.proxy.inject("truncate", "GET")
@@ -81,22 +72,11 @@ def test_an_object_that_changes_while_it_is_read_is_an_error(remote: Remote) -> 
         stream.read()
 
 
-def test_a_dropped_read_is_repeated_from_where_it_broke(remote: Remote) -> None:
-    remote.store.put("big", BODY)
-    remote.proxy.inject("drop", "GET")
-    assert remote.store.read("big") == BODY
-
-
 def test_a_read_that_is_silently_short_is_an_error_when_the_size_is_known(remote: Remote) -> None:
     info = remote.store.put("big", BODY)
     remote.proxy.inject("truncate", "GET", times=100)
     with pytest.raises(StorageError, match="expected 3000017 bytes, received"):
         remote.store.read("big", expected_size=info.size_bytes)
-
-
-def test_a_range_that_is_silently_short_is_an_error(remote: Remote) -> None:
-    remote.store.put("big", BODY)
-    remote.proxy.inject("truncate", "GET", times=100)
     with pytest.raises(StorageError, match="big"):
         remote.store.read_range("big", 10, 1000)
 
@@ -147,16 +127,9 @@ def test_a_listing_of_several_pages_is_whole_and_sorted(remote: Remote) -> None:
     remote.proxy.page_size = 7
     remote.proxy.inject("slow_down", "GET", times=1)
     assert [info.path for info in remote.store.list("p")] == names
-    assert [info.path for info in remote.store.list("p", name_prefix="1")] == names[10:20]
-    assert remote.asked("GET", "list-type") >= 4 + 2
-
-
-def test_narrowing_a_listing_does_not_read_all_of_it(remote: Remote) -> None:
-    for number in range(25):
-        remote.store.put_if_absent(f"p/{number:02}", b"")
-    remote.proxy.page_size = 3
-    assert len(list(remote.store.list("p", name_prefix="24"))) == 1
-    assert remote.asked("GET", "list-type") <= 3
+    remote.proxy.seen.clear()
+    assert [info.path for info in remote.store.list("p", name_prefix="24")] == names[24:]
+    assert remote.asked("GET", "list-type") == 1
 
 
 def test_a_missing_bucket_is_named_with_its_cure(remote: Remote) -> None:
@@ -197,9 +170,8 @@ def test_a_long_row_of_faults_loses_and_doubles_nothing(remote: Remote, seed: in
     _storm(remote.store, remote.proxy, random.Random(seed), rounds=100)
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_a_short_row_of_faults_loses_and_doubles_nothing(remote: Remote, seed: int) -> None:
-    _storm(remote.store, remote.proxy, random.Random(seed), rounds=12)
+def test_a_short_row_of_faults_loses_and_doubles_nothing(remote: Remote) -> None:
+    _storm(remote.store, remote.proxy, random.Random(1), rounds=12)
 
 
 def _storm(store: ObjectStore, proxy: FaultProxy, rng: random.Random, *, rounds: int) -> None:

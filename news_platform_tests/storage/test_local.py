@@ -58,15 +58,11 @@ def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="it is a file, not a folder; choose another root"):
         open_store(str(tmp_path / "file"))
-
-
-def test_a_root_below_a_file_is_an_error_with_a_cure(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="is a file, not a folder; choose another root"):
         open_store(str(tmp_path / "file" / "root")).put("a", b"")
 
 
-@pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "http://host/x", "gs:///prefix"])
+@pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "http://host/x"])
 def test_a_url_of_no_store_is_refused_with_what_is_expected(url: str) -> None:
     with pytest.raises(ConfigError, match=r"expected a folder, s3://bucket"):
         open_store(url)
@@ -79,6 +75,9 @@ def test_a_file_stands_where_a_folder_is_needed(local_store: ObjectStore) -> Non
     local_store.put("c/d", b"")
     with pytest.raises(StorageError, match="a folder exists at this path"):
         local_store.put("c", b"")
+    # A failed write leaves nothing behind.
+    assert local_store.local_folder is not None
+    assert list((local_store.local_folder / INCOMING).iterdir()) == []
 
 
 def test_pipes_and_broken_links_are_no_objects(local_store: ObjectStore) -> None:
@@ -120,17 +119,8 @@ def test_a_new_file_has_the_rights_that_the_umask_leaves(local_store: ObjectStor
 
 
 def test_versions_written_in_the_same_instant_have_different_tags(local_store: ObjectStore) -> None:
-    tags = [local_store.put("a", b"same size").etag for _ in range(300)]
-    assert len(set(tags)) == 300
-
-
-def test_nothing_is_left_in_the_making(local_store: ObjectStore) -> None:
-    local_store.put("a", b"")
-    local_store.put_if_absent("a", b"")
-    with pytest.raises(StorageError):
-        local_store.put("a/b", b"")
-    assert local_store.local_folder is not None
-    assert list((local_store.local_folder / INCOMING).iterdir()) == []
+    tags = [local_store.put("a", b"same size").etag for _ in range(100)]
+    assert len(set(tags)) == 100
 
 
 def test_leftovers_of_a_killed_writer_are_never_listed_and_are_swept(tmp_path: Path) -> None:
@@ -292,7 +282,7 @@ def test_a_folder_without_write_permission_is_named_with_its_cure(tmp_path: Path
     tmp_path.chmod(0o700)
 
 
-@pytest.mark.parametrize("name", ["Icon\r", "a/new\nline", "latin-\udce9", "bad\x7f/x", "a/\x01"])
+@pytest.mark.parametrize("name", ["Icon\r", "latin-\udce9", "a/\x01"])
 def test_a_file_whose_name_cannot_be_a_path_is_skipped_and_counted(
     local_store: ObjectStore, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:

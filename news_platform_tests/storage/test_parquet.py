@@ -12,7 +12,6 @@ from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import (
     parquet_bytes,
-    path_values,
     read_table,
     scan_table,
     write_table,
@@ -86,25 +85,17 @@ def test_files_from_before_a_column_was_added_show_it_empty(local_store: ObjectS
     assert read_table(local_store, new, NARROW).columns == ["uri", "langs", "day", "main_lang"]
 
 
-def test_a_root_that_looks_like_a_partition_does_no_harm(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path / "owner=me"))
-    path = _write(store, "01", "en")
-    assert scan_table(store, [path], ROWS).collect().columns == list(ROWS.full_schema)
-
-
-def test_names_with_glob_signs_are_taken_literally(local_store: ObjectStore) -> None:
-    path = _write(local_store, "[0-9]", "e?")
-    assert scan_table(local_store, [path], ROWS).collect()["day"].to_list() == ["[0-9]"]
+def test_a_root_that_looks_like_a_partition_or_a_pattern_does_no_harm(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "owner=me[1]"))
+    found = scan_table(store, [_write(store, "[0-9]", "e?")], ROWS).collect()
+    assert found.columns == list(ROWS.full_schema)
+    assert found["day"].to_list() == ["[0-9]"]
 
 
 def test_the_footer_carries_the_metadata(local_store: ObjectStore) -> None:
     write_table(local_store, "a.parquet", _frame("x"), ROWS, metadata={"extractor": "3"})
     footer = pq.read_metadata(local_store.uri("a.parquet")).metadata
     assert footer[b"extractor"] == b"3"
-
-
-def test_the_same_frame_gives_the_same_bytes() -> None:
-    assert parquet_bytes(_frame("x"), ROWS) == parquet_bytes(_frame("x"), ROWS)
 
 
 @pytest.mark.parametrize(
@@ -118,12 +109,8 @@ def test_rows_that_do_not_fit_are_refused(local_store: ObjectStore, frame: pl.Da
     assert not local_store.exists("a.parquet")
 
 
-@pytest.mark.parametrize("cut", [0, 3, 100])
+@pytest.mark.parametrize("cut", [0, 100])
 def test_a_cut_off_file_is_named(local_store: ObjectStore, cut: int) -> None:
     local_store.put("day=01/a.parquet", parquet_bytes(_frame("x"), ROWS)[:cut])
     with pytest.raises(StorageError, match=r"day=01/a.parquet' as table 'rows'"):
         read_table(local_store, "day=01/a.parquet", ROWS)
-
-
-def test_path_values_are_those_of_the_folders() -> None:
-    assert path_values("a/day=01/x=a%20b=c/file=no.parquet") == {"day": "01", "x": "a b=c"}

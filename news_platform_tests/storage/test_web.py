@@ -60,13 +60,6 @@ def test_a_file_is_read_with_its_size_and_tag(archive: tuple[Archive, ObjectStor
         store.read("missing")
 
 
-def test_a_whole_file_is_asked_for_without_a_range(archive: tuple[Archive, ObjectStore]) -> None:
-    server, store = archive
-    with store.stream("big.warc.gz", expected_size=len(BODY)) as stream:
-        assert stream.read() == BODY
-    assert ["range" in request.headers for request in server.asked] == [False]
-
-
 def test_a_dropped_download_is_resumed(archive: tuple[Archive, ObjectStore]) -> None:
     server, store = archive
     server.troubles = ["drop", "drop", "503"]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
@@ -44,10 +44,6 @@ class SampleRoot:
             _LEDGER: f"sqlite:///{folder}/ledger.sqlite",
         }
         return cls(f"s3://{bucket}/root", settings)
-
-    def with_settings(self, **more: str) -> "SampleRoot":
-        """Return the same root with further settings."""
-        return replace(self, settings={**self.settings, **more})
 
     def upload(self, root: Path) -> None:
         """Fill an empty root with the files of a local one; its ledger is a file elsewhere."""

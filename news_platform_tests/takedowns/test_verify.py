@@ -12,7 +12,7 @@ import pytest
 
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.verify import VerificationReport, iter_free_space, verify_objects
+from news_platform.takedowns.verify import VerificationReport, verify_objects
 from news_platform.web.urls import url_hash
 from news_platform_tests.takedowns.asked import asked
 
@@ -140,8 +140,3 @@ def test_deleted_rows_are_found_in_the_free_space_of_a_database(
         database.execute("vacuum")
     local_store.put("ledger.sqlite", file.read_bytes())
     assert _verified(local_store).findings == ()
-
-
-def test_free_pages_and_odd_files_end_quietly() -> None:
-    assert list(iter_free_space(b"SQLite format 3\0" + b"\0" * 84)) == []
-    assert list(iter_free_space(b"")) == []

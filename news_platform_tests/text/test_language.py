@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from news_platform.text.language import (
     COMMON_LANGUAGES,
-    LANGUAGES,
     UNKNOWN,
     Language,
     detect,
@@ -19,11 +18,7 @@ from news_platform.text.language import (
 SENTENCES = {
     "en": "The council voted on Tuesday to keep the old bridge open for another year.",
     "de": "Der Stadtrat beschloss am Dienstag, die alte Brücke ein weiteres Jahr offen zu halten.",
-    "fr": "Le conseil municipal a décidé mardi de garder le vieux pont ouvert une année de plus.",
-    "es": "El ayuntamiento decidió el martes mantener abierto el viejo puente un año más.",
-    "pt": "A câmara municipal decidiu na terça-feira manter aberta a velha ponte por mais um ano.",
     "ru": "Городской совет решил во вторник оставить старый мост открытым ещё на один год.",
-    "pl": "Rada miasta zdecydowała we wtorek, że stary most pozostanie otwarty jeszcze przez rok.",
     "el": "Το δημοτικό συμβούλιο αποφάσισε την Τρίτη να κρατήσει ανοιχτή την παλιά γέφυρα.",
     "zh": "市议会星期二决定，在新的桥梁建成之前，旧桥将继续开放一年，居民们对这个决定表示欢迎。",
     "ja": "市議会は火曜日、古い橋をもう一年開けておくことを決めました。",
@@ -41,10 +36,6 @@ def test_a_sentence_is_found_to_be_in_its_language(code: str, sentence: str) -> 
 @pytest.mark.parametrize("text", ["", " \n", "2024-05-01 12:30", "!?… —", "\U0001f600"])
 def test_without_letters_the_language_is_unknown(text: str) -> None:
     assert detect(text) == Language(UNKNOWN, 0.0)
-
-
-def test_two_words_are_not_a_sure_thing() -> None:
-    assert detect("Computer Science").probability < 0.8
 
 
 def test_the_beginning_of_a_long_text_decides() -> None:
@@ -76,11 +67,3 @@ def test_among_common_languages_the_detector_is_sure() -> None:
 def test_a_restriction_ignores_codes_that_the_detector_does_not_know() -> None:
     assert detect("The bridge stays open.", ("en", "qq")) == Language("en", 1.0)
     assert detect("The bridge stays open.", ("qq",)) == Language(UNKNOWN, 0.0)
-
-
-def test_the_known_codes_are_those_of_the_model() -> None:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    labels = LanguageIdentifier.from_model_file(MODEL_FILE).labels
-    assert {code for code in labels if len(code) == 2} == LANGUAGES
-    assert len(COMMON_LANGUAGES) == 22 and COMMON_LANGUAGES < LANGUAGES

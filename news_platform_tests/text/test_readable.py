@@ -16,7 +16,6 @@ _EAST = timezone(timedelta(hours=5))
         "2025-11-01",
         date(2025, 11, 1),
         datetime(2025, 11, 1, 23, 59, tzinfo=UTC).replace(tzinfo=None),
-        datetime(2025, 11, 1, tzinfo=UTC),
         datetime(2025, 11, 2, 4, tzinfo=_EAST),
     ],
 )
@@ -25,7 +24,7 @@ def test_text_dates_and_datetimes_give_the_day_in_utc(given: str | date) -> None
     assert type(as_day(given)) is date
 
 
-@pytest.mark.parametrize("given", ["", "1 November", "2025-13-01", "2025-11-01T00:00"])
+@pytest.mark.parametrize("given", ["", "2025-13-01", "2025-11-01T00:00"])
 def test_text_that_is_not_a_date_is_rejected(given: str) -> None:
     with pytest.raises(InputError, match=r"invalid day .*expected YYYY-MM-DD"):
         as_day(given)
@@ -34,12 +33,9 @@ def test_text_that_is_not_a_date_is_rejected(given: str) -> None:
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "0 bytes"),
         (999, "999 bytes"),
-        (1_000, "1.0 kB"),
         (999_949, "999.9 kB"),
         (999_950, "1.0 MB"),
-        (20_500_000, "20.5 MB"),
         (1_070_000_000, "1.1 GB"),
         (10**21, "1000000.0 PB"),
     ],
@@ -49,7 +45,7 @@ def test_a_count_is_written_in_the_unit_that_fits(count: int, text: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(5, "5 s"), (119, "119 s"), (180, "3 min"), (86_400 * 9, "9 days")]
+    ("seconds", "text"), [(119, "119 s"), (180, "3 min"), (86_400 * 9, "9 days")]
 )
 def test_spans_are_written_in_the_largest_fitting_unit(seconds: float, text: str) -> None:
     assert age_text(seconds) == text

@@ -5,7 +5,8 @@ import gzip
 import resource
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import brotli  # type: ignore[import-untyped]  # ships no types
@@ -13,6 +14,7 @@ import pytest
 
 from news_platform.errors import FetchError
 from news_platform.web.fetch import FetchOptions, Response, WebFetcher
+from news_platform.web.rate_limits import ConcurrencyLimits
 from news_platform.web.resolver import Lookup
 from news_platform_tests.web.site import (
     Answer,
@@ -41,19 +43,27 @@ def no_names(host: str) -> list[str]:
     raise AssertionError(f"the test asked for the address of {host!r}")
 
 
+@asynccontextmanager
+async def fetching(
+    answers: Mapping[str, Answer], *, options: FetchOptions = QUICK, lookup: Lookup = no_names
+) -> AsyncIterator[tuple[WebFetcher, Site]]:
+    """Fetch from a loopback server that is two hosts."""
+    async with serve(answers) as site:
+        places = {host: ("127.0.0.1", site.port) for host in ("a.example", "b.example")}
+        async with WebFetcher(replace(options, host_map=places), lookup=lookup) as fetcher:
+            yield fetcher, site
+
+
 async def fetch_all(
     urls: list[str],
     answers: Mapping[str, Answer],
     *,
     options: FetchOptions = QUICK,
     lookup: Lookup = no_names,
-    hosts: tuple[str, ...] = ("a.example", "b.example"),
 ) -> tuple[list[Response | FetchError], Site]:
-    """Ask for all URLs at once; every host of `hosts` lives on one loopback server."""
-    async with serve(answers) as site:
-        places = {host: ("127.0.0.1", site.port) for host in hosts}
-        async with WebFetcher(replace(options, host_map=places), lookup=lookup) as fetcher:
-            found = await asyncio.gather(*map(fetcher.fetch, urls), return_exceptions=True)
+    """Ask for all URLs at once."""
+    async with fetching(answers, options=options, lookup=lookup) as (fetcher, site):
+        found = await asyncio.gather(*map(fetcher.fetch, urls), return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException) and not isinstance(one, FetchError):
             raise one
@@ -97,19 +107,18 @@ def test_an_answer_carries_status_headers_body_and_the_url_asked_for() -> None:
     assert 0 < found.elapsed_seconds < 2
 
 
-def test_without_measuring_an_answer_took_no_time() -> None:
-    options = replace(QUICK, measures_time=False)
-    found = fetch("https://a.example/", {"/": body(b"hello")}, options=options)
-    assert found.elapsed_seconds == 0
+def test_a_request_says_who_we_are_and_what_we_have() -> None:
+    async def go() -> Site:
+        async with fetching({"/": status(304)}) as (fetcher, site):
+            await fetcher.fetch("http://a.example/", headers={"If-None-Match": '"x"'})
+        return site
+
+    headers = asyncio.run(go()).headers[0]
+    assert headers["user-agent"] == "TestBot/1.0 (+https://bot.example/about)"
+    assert (headers["host"], headers["if-none-match"]) == ("a.example", '"x"')
 
 
-def test_we_say_who_we_are_and_whom_to_write_to() -> None:
-    _, site = asyncio.run(fetch_all(["http://a.example/"], {"/": body(b"")}))
-    assert site.headers[0]["user-agent"] == "TestBot/1.0 (+https://bot.example/about)"
-    assert site.headers[0]["host"] == "a.example"
-
-
-@pytest.mark.parametrize("code", [204, 304, 404, 410, 429, 500, 503])
+@pytest.mark.parametrize("code", [204, 404, 503])
 def test_any_status_is_an_answer(code: int) -> None:
     assert fetch("http://a.example/", {"/": status(code)}).status == code
 
@@ -128,10 +137,6 @@ def test_redirects_are_followed_and_told() -> None:
 def test_a_redirect_is_followed_however_its_own_body_is_encoded() -> None:
     moved = status(301, b"x", Location="/two", Content_Encoding="zstd")
     assert fetch("http://a.example/", {"/": moved, "/two": body(b"two")}).body == b"two"
-
-
-def test_a_redirect_without_a_place_is_an_answer() -> None:
-    assert fetch("http://a.example/", {"/": status(302)}).status == 302
 
 
 def test_the_fifth_redirect_is_followed_and_the_sixth_is_not() -> None:
@@ -153,38 +158,30 @@ def test_a_redirect_loop_ends_at_once() -> None:
     ("to", "expected"),
     [
         ("http://127.0.0.1/", "blocked_address"),
-        ("http://[::1]/", "blocked_address"),
         ("http://169.254.169.254/latest/meta-data", "blocked_address"),
-        ("http://[64:ff9b::7f00:1]/", "blocked_address"),
         ("http://127.0.0.1:{port}/", "blocked_port"),
-        ("https://a.test:8443/", "blocked_port"),
         ("file:///etc/passwd", "bad_url"),
-        ("gopher://a.test/", "bad_url"),
-        ("http://user:word@a.test/", "bad_url"),
-        ("http://[::1", "bad_url"),
     ],
 )
 def test_every_hop_is_judged_like_the_first(to: str, expected: str) -> None:
     async def go() -> str:
         answers: dict[str, Answer] = {}
-        async with serve(answers) as site:
+        async with fetching(answers) as (fetcher, site):
             answers["/"] = redirect(to.replace("{port}", str(site.port)))
-            options = replace(QUICK, host_map={"a.example": ("127.0.0.1", site.port)})
-            async with WebFetcher(options, lookup=no_names) as fetcher:
-                with pytest.raises(FetchError) as caught:
-                    await fetcher.fetch("http://a.example/")
+            with pytest.raises(FetchError) as caught:
+                await fetcher.fetch("http://a.example/")
             assert site.requests == [("a.example", "/")]
             return caught.value.reason
 
     assert asyncio.run(go()) == expected
 
 
-@pytest.mark.parametrize("url", ["ftp://a.example/", "a.example", "http://", "http://a..b:x/", ""])
+@pytest.mark.parametrize("url", ["ftp://a.example/", "a.example", "http://a..b:x/"])
 def test_what_is_no_web_url_is_refused(url: str) -> None:
     assert reason(url, {}) == "bad_url"
 
 
-@pytest.mark.parametrize("address", ["10.0.0.1", "192.168.1.1", "::1", "100.64.0.1", "0.0.0.0"])
+@pytest.mark.parametrize("address", ["10.0.0.1", "::1"])
 def test_a_name_that_answers_with_a_private_address_is_blocked(address: str) -> None:
     assert reason("http://evil.test/", {}, lookup=lambda host: [address]) == "blocked_address"
 
@@ -195,44 +192,31 @@ def test_odd_spellings_of_loopback_are_blocked_whatever_the_system_makes_of_them
     assert blocked in ("blocked_address", "bad_url")
 
 
-def test_a_mapped_place_is_not_reachable_under_another_name() -> None:
-    """A host that is not mapped cannot reach the mapped address, not even through DNS."""
-    assert reason("http://other.test/", {}, lookup=lambda host: ["127.0.0.1"]) == "blocked_address"
-
-
-def test_a_slow_loris_costs_no_more_than_the_total_timeout() -> None:
-    options = replace(QUICK, total_timeout_seconds=0.5, read_timeout_seconds=5)
+@pytest.mark.parametrize(
+    ("answer", "total_seconds", "read_seconds"),
+    [(dripping(0.05), 0.3, 5), (after(5, body(b"")), 10, 0.2)],
+    ids=["a slow loris", "a silent server"],
+)
+def test_a_slow_server_costs_no_more_than_its_timeout(
+    answer: Answer, total_seconds: float, read_seconds: float
+) -> None:
+    options = replace(QUICK, total_timeout_seconds=total_seconds, read_timeout_seconds=read_seconds)
     started = time.monotonic()
-    assert reason("http://a.example/", {"/": dripping(0.05)}, options=options) == "timeout"
+    assert reason("http://a.example/", {"/": answer}, options=options) == "timeout"
     assert time.monotonic() - started < 1.5
 
 
-def test_a_silent_server_costs_no_more_than_the_read_timeout() -> None:
-    options = replace(QUICK, total_timeout_seconds=10, read_timeout_seconds=0.2)
-    started = time.monotonic()
-    assert reason("http://a.example/", {"/": after(5, body(b""))}, options=options) == "timeout"
-    assert time.monotonic() - started < 1.5
-
-
-def test_an_endless_body_is_cut_at_the_cap() -> None:
+def test_a_body_longer_than_the_cap_is_cut() -> None:
     found = fetch("http://a.example/", {"/": endless()})
     assert found.truncated and len(found.body) == QUICK.max_body_bytes
-
-
-def test_a_body_of_exactly_the_cap_is_whole() -> None:
-    found = fetch("http://a.example/", {"/": body(b"x" * 1_000_000)})
-    assert not found.truncated and len(found.body) == 1_000_000
+    whole = fetch("http://a.example/", {"/": body(b"x" * QUICK.max_body_bytes)})
+    assert not whole.truncated and len(whole.body) == QUICK.max_body_bytes
 
 
 def test_endless_headers_are_an_error() -> None:
     head = b"HTTP/1.1 200 x\r\n"
-    assert reason(
-        "http://a.example/", {"/": endless(b"X-A: " + b"y" * 60_000 + b"\r\n", head)}
-    ) in (
-        "protocol",
-        "timeout",
-        "network",
-    )
+    answers = {"/": endless(b"X-A: " + b"y" * 60_000 + b"\r\n", head)}
+    assert reason("http://a.example/", answers) in ("protocol", "timeout", "network")
 
 
 def gzip_bomb() -> bytes:
@@ -263,26 +247,20 @@ def test_a_bomb_is_cut_at_the_cap_in_little_memory(encoding: str, make: object) 
     ("encoding", "content"),
     [
         ("gzip", gzip.compress(b"hello ") + gzip.compress(b"world")),
-        ("x-gzip", gzip.compress(b"hello world") + b"\0\0\0"),
         ("GZIP", b"hello world"),
         ("deflate", zlib.compress(b"hello world")),
         ("deflate", zlib.compress(b"hello world", wbits=-15)),
         ("br", brotli.compress(b"hello world")),
-        ("identity", b"hello world"),
         ("UTF-8", b"hello world"),
-        ("none", b"hello world"),
         ("br, gzip", gzip.compress(brotli.compress(b"hello world"))),
     ],
     ids=[
         "members",
-        "padded",
         "a lie",
         "zlib",
         "raw deflate",
         "brotli",
-        "identity",
         "charset",
-        "none",
         "two layers",
     ],
 )
@@ -296,13 +274,10 @@ def test_encodings_are_undone_as_servers_really_send_them(encoding: str, content
     [
         ("gzip", gzip.compress(b"hello" * 100)[:20], "incomplete"),
         ("gzip", b"\x1f\x8b" + b"junk" * 9, "bad_encoding"),
-        ("deflate", b"\xff" * 40, "bad_encoding"),
-        ("br", b"\xff" * 40, "bad_encoding"),
         ("br", brotli.compress(b"hello" * 1000)[:8], "incomplete"),
-        ("zstd", b"x", "bad_encoding"),
         ("gzip, gzip, gzip, gzip", b"x", "bad_encoding"),
     ],
-    ids=["cut gzip", "junk gzip", "junk deflate", "junk brotli", "cut brotli", "unknown", "layers"],
+    ids=["cut gzip", "junk gzip", "cut brotli", "layers"],
 )
 def test_damaged_encodings_are_told(encoding: str, content: bytes, expected: str) -> None:
     assert reason("http://a.example/", {"/": body(content, Content_Encoding=encoding)}) == expected
@@ -358,33 +333,46 @@ def test_waiting_for_our_own_limits_does_not_count_against_the_timeout() -> None
 
 def test_a_crawl_delay_keeps_requests_apart() -> None:
     async def go() -> tuple[float, int]:
-        async with serve({"/": body(b"")}) as site:
-            options = replace(
-                QUICK, host_map={"a.example": ("127.0.0.1", site.port)}, max_crawl_delay_seconds=0.2
-            )
-            async with WebFetcher(options) as fetcher:
-                fetcher.set_crawl_delay("a.example", 3600)
-                started = time.monotonic()
-                await asyncio.gather(*(fetcher.fetch("http://a.example/") for _ in range(3)))
-                return time.monotonic() - started, site.most_open["a.example"]
+        options = replace(QUICK, max_crawl_delay_seconds=0.2)
+        async with fetching({"/": body(b"")}, options=options) as (fetcher, site):
+            fetcher.set_crawl_delay("a.example", 3600)
+            started = time.monotonic()
+            await asyncio.gather(*(fetcher.fetch("http://a.example/") for _ in range(3)))
+            return time.monotonic() - started, site.most_open["a.example"]
 
     seconds, most = asyncio.run(go())
     assert 0.6 <= seconds < 2 and most == 1
 
 
-def test_conditional_headers_reach_the_server() -> None:
-    async def go() -> Site:
-        async with serve({"/": status(304)}) as site:
-            options = replace(QUICK, host_map={"a.example": ("127.0.0.1", site.port)})
-            async with WebFetcher(options) as fetcher:
-                await fetcher.fetch("http://a.example/", headers={"If-None-Match": '"x"'})
-        return site
-
-    assert asyncio.run(go()).headers[0]["if-none-match"] == '"x"'
-
-
 def test_cookies_are_neither_kept_nor_sent() -> None:
-    answers = {"/": redirect("/two"), "/two": body(b"", Set_Cookie="a=b")}
-    answers["/"] = status(302, Location="/two", Set_Cookie="a=b")
+    answers = {
+        "/": status(302, Location="/two", Set_Cookie="a=b"),
+        "/two": body(b"", Set_Cookie="a=b"),
+    }
     _, site = asyncio.run(fetch_all(["http://a.example/"], answers))
+    assert len(site.headers) == 2
     assert all("cookie" not in headers for headers in site.headers)
+
+
+def test_a_visitor_who_is_cancelled_or_fails_gives_the_slot_back() -> None:
+    async def go() -> int:
+        limits = ConcurrencyLimits(1)
+        holder = asyncio.create_task(_hold(limits))
+        await asyncio.sleep(0)
+        waiter = asyncio.create_task(_hold(limits))
+        await asyncio.sleep(0)
+        holder.cancel()
+        waiter.cancel()
+        await asyncio.gather(holder, waiter, return_exceptions=True)
+        with pytest.raises(ValueError, match="inside"):
+            async with limits.enter("a"):
+                raise ValueError("inside")
+        async with asyncio.timeout(1), limits.enter("a"):
+            return len(limits)
+
+    assert asyncio.run(go()) == 1
+
+
+async def _hold(limits: ConcurrencyLimits) -> None:
+    async with limits.enter("a"):
+        await asyncio.sleep(60)

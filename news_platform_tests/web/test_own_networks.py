@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 
@@ -11,57 +9,28 @@ from news_platform.errors import ConfigError, FetchError
 from news_platform.web.fetch import FetchOptions, Response, WebFetcher
 from news_platform.web.guard import NetworkAllowlist, checked_proxy, parse_allowed
 from news_platform.web.resolver import ResolverOptions
+from news_platform_tests.web.site import Site, body, redirect, serve_in_thread
 
-
-class Site:
-    """A server on loopback that redirects where its path says, and records what it was sent."""
-
-    def __init__(self) -> None:
-        seen: list[tuple[str, str]] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                seen.append((self.path, self.headers.get("Authorization", "")))
-                target = self.path.partition("?to=")[2]
-                self.send_response(302 if target else 200)
-                if target:
-                    self.send_header("Location", target)
-                self.send_header("Content-Length", "2")
-                self.end_headers()
-                self.wfile.write(b"ok")
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Write no access log."""
-
-        self.seen = seen
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_port
-        self.thread = Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
-        self.thread.start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+# A proxy is asked with the whole address.
+ANSWERS = dict.fromkeys(("/", "/feed", "http://post.example/feed"), body(b"ok"))
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    made = Site()
-    yield made
-    made.close()
+    with serve_in_thread(ANSWERS) as served:
+        yield served
 
 
 @pytest.fixture
-def other() -> Iterator[Site]:
-    made = Site()
-    yield made
-    made.close()
+def moved(site: Site) -> Iterator[Site]:
+    """Serve a redirect to the other site."""
+    with serve_in_thread({"/": redirect(f"http://127.0.0.1:{site.port}/")}) as served:
+        yield served
 
 
 def lookup(host: str) -> Sequence[str]:
-    """Resolve every name to loopback, as the name server of an own network would."""
-    return ["127.0.0.1"]
+    """Resolve all names but one to loopback, as the name server of an own network would."""
+    return ["8.8.8.8"] if host == "post.example" else ["127.0.0.1"]
 
 
 def fetch(
@@ -87,27 +56,20 @@ def reason(url: str, *allowed: str, proxy: str = "") -> str:
     return caught.value.reason
 
 
-def test_a_listed_host_is_open_at_its_port(site: Site) -> None:
+def test_a_listed_host_or_network_is_open_at_its_port(site: Site) -> None:
     url = f"http://rsshub.intranet:{site.port}/feed"
     assert fetch(url, f"rsshub.intranet:{site.port}").body == b"ok"
     assert fetch(f"http://127.0.0.1:{site.port}/", f"127.0.0.1:{site.port}").status == 200
-
-
-def test_a_listed_network_is_open_at_its_port(site: Site) -> None:
-    url = f"http://rsshub.intranet:{site.port}/feed"
     assert fetch(url, f"127.0.0.0/8:{site.port}").body == b"ok"
 
 
 @pytest.mark.parametrize(
     ("url", "allowed", "why"),
     [
-        ("http://127.0.0.1:{port}/", (), "blocked_port"),
         ("http://rsshub.intranet:{port}/", (), "blocked_port"),
         ("http://rsshub.intranet/", (), "blocked_address"),
         ("http://other.intranet:{port}/", ("rsshub.intranet:{port}",), "blocked_port"),
         ("http://127.0.0.1:{port}/", ("rsshub.intranet:{port}",), "blocked_port"),
-        ("http://rsshub.intranet/", ("rsshub.intranet:{port}",), "blocked_address"),
-        ("http://rsshub.intranet:{port}/", ("rsshub.intranet:80",), "blocked_port"),
         ("http://rsshub.intranet:{port}/", ("127.0.0.0/8",), "blocked_port"),
         ("http://rsshub.intranet:{port}/", ("10.0.0.0/8:{port}",), "blocked_address"),
     ],
@@ -115,13 +77,13 @@ def test_a_listed_network_is_open_at_its_port(site: Site) -> None:
 def test_all_else_stays_closed(site: Site, url: str, allowed: tuple[str, ...], why: str) -> None:
     listed = [entry.format(port=site.port) for entry in allowed]
     assert reason(url.format(port=site.port), *listed) == why
-    assert site.seen == []
+    assert site.requests == []
 
 
-def test_a_redirect_out_of_the_list_is_refused(site: Site, other: Site) -> None:
-    url = f"http://rsshub.intranet:{site.port}/?to=http://127.0.0.1:{other.port}/secret"
-    assert reason(url, f"rsshub.intranet:{site.port}") == "blocked_port"
-    assert (len(site.seen), other.seen) == (1, [])
+def test_a_redirect_out_of_the_list_is_refused(site: Site, moved: Site) -> None:
+    url = f"http://rsshub.intranet:{moved.port}/"
+    assert reason(url, f"rsshub.intranet:{moved.port}") == "blocked_port"
+    assert (len(moved.requests), site.requests) == (1, [])
 
 
 def test_the_refusal_names_the_cure(site: Site) -> None:
@@ -130,35 +92,23 @@ def test_the_refusal_names_the_cure(site: Site) -> None:
             fetch(url)
 
 
-def test_a_login_does_not_follow_a_redirect_to_another_origin(site: Site, other: Site) -> None:
-    url = f"http://127.0.0.1:{site.port}/?to=http://127.0.0.1:{other.port}/"
-    listed = (f"127.0.0.1:{site.port}", f"127.0.0.1:{other.port}")
-    fetch(url, *listed, private={"Authorization": "Bearer abc"})
-    assert [login for _, login in site.seen] == ["Bearer abc"]
-    assert [login for _, login in other.seen] == [""]
+def test_a_login_does_not_follow_a_redirect_to_another_origin(site: Site, moved: Site) -> None:
+    listed = [f"127.0.0.1:{one.port}" for one in (site, moved)]
+    fetch(f"http://{listed[1]}/", *listed, private={"Authorization": "Bearer abc"})
+    assert [headers["authorization"] for headers in moved.headers] == ["Bearer abc"]
+    assert ["authorization" in headers for headers in site.headers] == [False]
 
 
 def test_public_sites_are_fetched_through_the_proxy(site: Site) -> None:
-    def unknown(host: str) -> Sequence[str]:
-        return ["8.8.8.8"] if host == "post.example" else ["127.0.0.1"]
-
-    options = FetchOptions(
-        proxy=f"http://proxy.intranet:{site.port}", resolver=ResolverOptions(control_name="")
-    )
-
-    async def run() -> Response:
-        async with WebFetcher(options, lookup=unknown) as fetcher:
-            return await fetcher.fetch("http://post.example/feed")
-
-    assert asyncio.run(run()).body == b"ok"
-    # A proxy is asked with the whole address.
-    assert site.seen == [("http://post.example/feed", "")]
+    proxy = f"http://proxy.intranet:{site.port}"
+    assert fetch("http://post.example/feed", proxy=proxy).body == b"ok"
+    assert site.requests == [("post.example", "http://post.example/feed")]
 
 
-def test_a_listed_place_is_reached_past_the_proxy(site: Site, other: Site) -> None:
+def test_a_listed_place_is_reached_past_the_proxy(site: Site) -> None:
     url = f"http://rsshub.intranet:{site.port}/feed"
-    fetch(url, f"rsshub.intranet:{site.port}", proxy=f"http://proxy.intranet:{other.port}")
-    assert (len(site.seen), other.seen) == (1, [])
+    fetch(url, f"rsshub.intranet:{site.port}", proxy="http://proxy.intranet:9")
+    assert len(site.requests) == 1
 
 
 def test_private_places_and_the_proxy_itself_stay_closed_behind_it(site: Site) -> None:
@@ -166,12 +116,12 @@ def test_private_places_and_the_proxy_itself_stay_closed_behind_it(site: Site) -
     assert reason("http://127.0.0.1/", proxy=proxy) == "blocked_address"
     assert reason("http://hidden.intranet/", proxy=proxy) == "blocked_address"
     assert reason("http://proxy.intranet/", proxy=proxy) == "blocked_address"
-    assert site.seen == []
+    assert site.requests == []
 
 
 @pytest.mark.parametrize(
     "entry",
-    ["rsshub", "rsshub:", "rsshub:0", "rsshub:70000", "10.0.0.1/8", "http://a:80", "a b:80"],
+    ["rsshub", "rsshub:0", "10.0.0.1/8", "http://a:80", "a b:80"],
 )
 def test_an_entry_that_is_not_explicit_is_refused(entry: str) -> None:
     with pytest.raises(ConfigError, match="NEWS_PLATFORM_WEB_ALLOW"):
@@ -187,7 +137,7 @@ def test_entries_are_read_as_written() -> None:
     assert NetworkAllowlist() == parse_allowed([])
 
 
-@pytest.mark.parametrize("url", ["proxy:3128", "https://proxy:3128", "http://proxy", "http://:x"])
+@pytest.mark.parametrize("url", ["proxy:3128", "https://proxy:3128", "http://proxy"])
 def test_a_proxy_is_named_by_host_and_port(url: str) -> None:
     with pytest.raises(ConfigError, match="NEWS_PLATFORM_WEB_PROXY"):
         checked_proxy(url)

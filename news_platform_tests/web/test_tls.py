@@ -94,22 +94,14 @@ def test_a_certificate_of_a_trusted_authority_is_believed(
     assert (found.status, found.final_url) == (200, URL)
 
 
-def test_an_authority_that_nobody_knows_is_not_believed(
+def test_an_unknown_authority_an_expired_certificate_and_another_hosts_are_not_believed(
     authority: Authority, tmp_path: Path
 ) -> None:
     assert reason(ask(authority.serving(HOST, tmp_path), None)) == "tls"
     assert reason(ask(authority.serving(HOST, tmp_path), new_authority().trusting())) == "tls"
-
-
-def test_an_expired_certificate_is_not_believed(authority: Authority, tmp_path: Path) -> None:
     yesterday = datetime.now(UTC) - timedelta(days=1)
     expired = authority.serving(HOST, tmp_path, until=yesterday)
     assert reason(ask(expired, authority.trusting())) == "tls"
-
-
-def test_a_certificate_for_another_host_is_not_believed(
-    authority: Authority, tmp_path: Path
-) -> None:
     other = authority.serving("b.example", tmp_path)
     assert reason(ask(other, authority.trusting())) == "tls"
 
@@ -132,13 +124,3 @@ def test_a_host_with_a_good_certificate_is_not_asked_by_http(
 ) -> None:
     found = asyncio.run(ask_robots(authority.serving(HOST, tmp_path), authority.trusting()))
     assert not found.facts.tls_failed and found.facts.final_url == URL
-
-
-def test_the_guard_judges_the_address_also_where_the_socket_leads_elsewhere() -> None:
-    async def go() -> Response:
-        async with WebFetcher(
-            QUICK, lookup=lambda host: ["127.0.0.1"], make_socket=detour({})
-        ) as fetcher:
-            return await fetcher.fetch(URL)
-
-    assert reason(go()) == "blocked_address"

@@ -20,21 +20,13 @@ from news_platform.web.urls import (
 CANONICAL = {
     "host and scheme in lower case": ("HTTPS://WWW.Site.ORG/A", "https://www.site.org/A"),
     "an empty path is a slash": ("http://site.org", "http://site.org/"),
-    "a query right after the host": ("http://site.org?p=2", "http://site.org/?p=2"),
     "a default port goes": ("https://site.org:443/a", "https://site.org/a"),
     "another port stays": ("https://site.org:80/a", "https://site.org:80/a"),
-    "zeros before a port go": ("http://site.org:081/", "http://site.org:81/"),
-    "an empty port goes": ("http://site.org:/a", "http://site.org/a"),
     "the root dot goes": ("http://site.org./a", "http://site.org/a"),
-    "blanks before the root dot go": ("http://site.org ./a", "http://site.org/a"),
-    "an empty login goes": ("http://:@site.org/", "http://site.org/"),
     "a login stays": ("http://Me:pw@site.org/", "http://Me:pw@site.org/"),
     "punycode for other scripts": ("http://bücher.de/", "http://xn--bcher-kva.de/"),
-    "an impossible host stays": ("http://.é.com/é", "http://.é.com/%C3%A9"),
     "an IPv6 host keeps brackets": ("http://[::1]:80/", "http://[::1]/"),
     "dot segments go": ("http://site.org/a/./b/../c", "http://site.org/a/c"),
-    "a final .. leaves a folder": ("http://site.org/a/b/..", "http://site.org/a/"),
-    "too many .. stop at the root": ("http://site.org/a/../../b", "http://site.org/b"),
     "escaped dots count": ("http://site.org/a/%2e%2E/b", "http://site.org/b"),
     "doubled slashes fold": ("http://site.org//a///b", "http://site.org/a/b"),
     "a URL inside a path survives": (
@@ -42,37 +34,23 @@ CANONICAL = {
         "http://site.org/web/https://other.org/a",
     ),
     "backslashes are slashes": ("http:\\\\site.org\\a", "http://site.org/a"),
-    "needless escapes go": ("http://site.org/%7Ea%41", "http://site.org/~aA"),
     "needed escapes in capitals": ("http://site.org/a%2fb", "http://site.org/a%2Fb"),
-    "a lone per cent is escaped": ("http://site.org/100%", "http://site.org/100%25"),
     "bytes that are not UTF-8 stay": ("http://site.org/caf%e9", "http://site.org/caf%E9"),
     "letters become UTF-8 escapes": ("http://site.org/é", "http://site.org/%C3%A9"),
     "blanks around go": (" \n http://site.org/a\t", "http://site.org/a"),
-    "line breaks inside go": ("http://site.org/a\r\n\tb", "http://site.org/ab"),
     "the query is sorted": ("http://site.org/?b=2&a=3&a=1", "http://site.org/?a=1&a=3&b=2"),
     "one spelling of a blank": ("http://site.org/?q=a%20b&r=c+d", "http://site.org/?q=a+b&r=c+d"),
-    "empty pieces go": ("http://site.org/?&a=1&&", "http://site.org/?a=1"),
-    "an empty query goes": ("http://site.org/?", "http://site.org/"),
-    "a value may be empty": ("http://site.org/?b=&a", "http://site.org/?a&b="),
     "HTML's ampersands": ("http://site.org/?b=1&amp;amp;a=2", "http://site.org/?a=2&b=1"),
-    "numeric ampersands": ("http://site.org/?b=1&#038;a=2", "http://site.org/?a=2&b=1"),
     "trackers go in any case": ("http://site.org/?UTM_Source=x&id=1", "http://site.org/?id=1"),
-    "escaped trackers go": ("http://site.org/?utm%5Fsource=x", "http://site.org/"),
     "click ids go": ("http://site.org/a?fbclid=x&gclid=y&mc_eid=z", "http://site.org/a"),
-    "a bare source stays": ("http://site.org/?source=rss", "http://site.org/?source=rss"),
     "a foreign ref stays": ("http://site.org/?ref=home", "http://site.org/?ref=home"),
     "a ref to itself goes": ("http://www.site.org/?ref=site.org", "http://www.site.org/"),
     "a fragment goes": ("http://site.org/a#top", "http://site.org/a"),
     "#! stays": ("http://site.org/#!/story/é", "http://site.org/#!/story/%C3%A9"),
     "no scheme means https": ("www.site.org/a", "https://www.site.org/a"),
-    "two slashes mean https": ("//site.org/a", "https://site.org/a"),
     "a lost slash": ("http:/site.org/a", "http://site.org/a"),
-    "a doubled scheme": ("http://https://site.org/a", "https://site.org/a"),
     "a relative path stays": ("/a/../b", "/a/../b"),
-    "a bare word stays": ("index.html", "index.html"),
     "other schemes stay": ("mailto:me@site.org", "mailto:me@site.org"),
-    "a file address stays": ("ftp://Site.org/a", "ftp://Site.org/a"),
-    "a broken port stays": ("http://site.org:80x/", "http://site.org:80x/"),
     "nothing stays nothing": ("  ", ""),
 }
 
@@ -89,19 +67,14 @@ def test_the_hash_is_the_sha256_of_the_canonical_url() -> None:
 
 
 DOMAINS = {
-    "one level": ("www.levels.fyi", "levels.fyi", "fyi.levels"),
     "two levels": ("www.bbc.co.uk", "bbc.co.uk", "uk.co.bbc"),
-    "the seed's": ("proagri.co.za", "proagri.co.za", "za.co.proagri"),
     "private suffixes are off": ("me.github.io", "github.io", "io.github"),
     "capitals and the root dot": ("WWW.Site.ORG.", "site.org", "org.site"),
     "punycode": ("новости.пример.рф", "xn--e1afmkfd.xn--p1ai", "xn--p1ai.xn--e1afmkfd"),
     "the sample world": ("www.outlet.example", "outlet.example", "example.outlet"),
-    "a suffix alone": ("co.uk", "co.uk", "uk.co"),
     "an unknown suffix": ("a.b.lan", "a.b.lan", "lan.b.a"),
-    "one label": ("localhost", "localhost", "localhost"),
     "an address": ("192.168.0.1", "192.168.0.1", "1.0.168.192"),
     "an IPv6 address": ("[2001:db8::1]", "2001:db8::1", "2001:db8::1"),
-    "nothing": ("", "", ""),
 }
 
 
@@ -113,15 +86,10 @@ def test_the_domain_of_a_host_and_of_its_urls_is(host: str, domain: str, reverse
 
 
 SURTS = {
-    "the seed's": ("https://www.levels.fyi/nl-nl/x", "fyi,levels)/nl-nl/x"),
     "every label": ("http://news.bbc.co.uk/", "uk,co,bbc,news)/"),
-    "no path": ("http://site.org", "org,site)/"),
     "a query": ("http://site.org?b=2&A=1", "org,site)/?b=2&A=1"),
-    "case kept after the host": ("http://Site.ORG/A?B=C", "org,site)/A?B=C"),
     "no fragment": ("http://site.org/a#b", "org,site)/a"),
     "another port": ("http://site.org:8080/", "org,site:8080)/"),
-    "a default port": ("https://site.org:443/", "org,site)/"),
-    "no login": ("http://me:pw@site.org/", "org,site)/"),
     "www alone is a name": ("http://www.com/", "com,www)/"),
     "punycode": ("http://bücher.de/ü", "de,xn--bcher-kva)/ü"),
     "an address": ("http://10.0.0.1/a", "1,0,0,10)/a"),
@@ -172,11 +140,6 @@ def test_the_libraries_agree_wherever_we_did_not_decide_otherwise(bench_data: Pa
     assert len(web) - len(same) <= 27
 
 
-@pytest.mark.parametrize("name", ["utm_source", "UTM_anything", "mtm_kwd", "FbClid", "xtor"])
-def test_a_known_service_parameter_is_a_tracker(name: str) -> None:
-    assert is_tracker(name)
-
-
-@pytest.mark.parametrize("name", ["source", "ref", "id", "from", "utm", "at", "ns", "p", ""])
-def test_a_parameter_that_may_choose_the_page_is_not(name: str) -> None:
-    assert not is_tracker(name)
+def test_a_known_service_parameter_is_a_tracker_and_one_that_may_choose_the_page_is_not() -> None:
+    assert all(map(is_tracker, ("utm_source", "UTM_anything", "mtm_kwd", "FbClid", "xtor")))
+    assert not any(map(is_tracker, ("source", "ref", "id", "from", "utm", "at", "ns", "p", "")))

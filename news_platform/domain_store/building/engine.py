@@ -104,11 +104,6 @@ class StoreEngine:
                 done += clean_bucket(self, bucket, target)
         return done
 
-    def delete(self, unit: str) -> None:
-        """Delete the files of all buckets of a range."""
-        for bucket in self._buckets(unit):
-            self.store.delete([info.path for info in _listed(self.store, bucket)])
-
     def _ranges(self) -> list[str]:
         if not self.store.exists(STORE_FILE):
             return []

@@ -76,10 +76,6 @@ class StagedEngine:
             done += self._delete_others(unit, bucket, target)
         return done
 
-    def delete(self, unit: str) -> None:
-        """Delete the files of a batch in all buckets."""
-        self.store.delete([one.path for one in self.store.list(STAGED) if _batch(one) == unit])
-
     def _covers(self, info: ObjectInfo, target: Target) -> bool:
         return target.covers_file(self.dataset, {}, partial(self.store.read, info.path))
 

@@ -147,8 +147,3 @@ class SqlEngine:
             gone = RemovedRows(delete_rows(connection, values))
         pack(self.engine)
         return gone
-
-    def delete(self, unit: str) -> None:
-        """Delete the rows of a unit."""
-        with self.engine.begin() as connection:
-            connection.execute(sa.delete(self.table).where(self.table.c[self.unit] == unit))

@@ -2,13 +2,11 @@
 
 import gzip
 import json
-import random
 from dataclasses import replace
 
 import pytest
 
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS
-from news_platform.domain_store.data_files import SPOOL_BYTES
 from news_platform.domain_store.layout import bucket_of
 from news_platform.domain_store.staging.stage import (
     read_staged,
@@ -59,21 +57,6 @@ def test_the_description_beside_a_file_says_where_each_domain_lies(root: ObjectS
             assert found == [domain[0]] * part.height
 
 
-def test_the_report_and_the_marker_count_alike(root: ObjectStore) -> None:
-    report = stage_batch(
-        [news_rows(HOSTS)], store=root, batch="2025-11-01", inputs="x", options=SMALL
-    )
-    assert (report.records, report.domains) == (6, 4)
-    staged = read_staged(root, SMALL.buckets)
-    for bucket in range(SMALL.buckets):
-        files, records, _ = report.cells.get(bucket, (0, 0, 0))
-        assert staged.files("2025-11-01", bucket) == files
-        assert staged.records("2025-11-01", bucket) == records
-    assert report.bytes == sum(
-        info.size_bytes for info in root.list("domain_buckets") if info.path.endswith(".gz")
-    )
-
-
 def test_a_day_with_no_rows_is_staged_as_empty(root: ObjectStore) -> None:
     report = stage_batch([], store=root, batch="2025-11-01", inputs="x", options=SMALL)
     assert report.records == 0
@@ -116,11 +99,3 @@ def test_a_scratch_folder_that_is_not_there_is_told_in_one_line(root: ObjectStor
     options = replace(SMALL, scratch=GONE, memory_bytes=1000)
     with pytest.raises(StorageError, match=f"cannot write to the scratch folder '{GONE}'"):
         stage_batch([news_rows(HOSTS)], store=root, batch="x", inputs="x", options=options)
-
-
-def test_large_staged_files_wait_in_the_scratch_folder(root: ObjectStore) -> None:
-    noise = random.Random(1)
-    rows = news_rows(["org.a"] * 2, trees=[noise.randbytes(SPOOL_BYTES).hex() for _ in range(2)])
-    options = replace(SMALL, scratch=GONE, memory_bytes=1 << 30)
-    with pytest.raises(StorageError, match=f"cannot write to the scratch folder '{GONE}'"):
-        stage_batch([rows], store=root, batch="x", inputs="x", options=options)

@@ -1,4 +1,4 @@
-"""Every state that an article had is kept, up to a limit, and ends with the article."""
+"""Which entries of a feed become articles, and the states that an article had."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,16 +11,15 @@ from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
     claim_articles,
     close_article,
-    delete_articles,
     note_states,
     read_states,
 )
 from news_platform.rss.ledger.entries import LIMIT, add_entries, entries_by_url_hash
-from news_platform.rss.ledger.tables import ARTICLE_STATES
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import PageAddress
+from news_platform.web.urls import url_hash
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 URL = "https://post.example/bridge"
@@ -92,14 +91,6 @@ def test_the_oldest_states_of_a_page_that_fails_for_ever_end(sqlite_ledger: sa.E
     assert states[-1][:2] == ("pending", "fault 39")
 
 
-def test_the_states_of_a_deleted_article_are_deleted(ledger: sa.Engine) -> None:
-    _add(ledger, URL, "https://post.example/other")
-    with write_transaction(ledger) as transaction:
-        delete_articles(transaction, [1])
-    with read_transaction(ledger) as connection:
-        assert connection.execute(sa.select(ARTICLE_STATES.c.row_id)).scalars().all() == [2]
-
-
 def test_explain_shows_all_states(sqlite_ledger: sa.Engine, local_store: ObjectStore) -> None:
     _add(sqlite_ledger, URL)
     with sqlite_ledger.begin() as connection:
@@ -108,3 +99,23 @@ def test_explain_shows_all_states(sqlite_ledger: sa.Engine, local_store: ObjectS
     states = [one for one in found if one.source.startswith("ledger article_states")]
     assert [one.state for one in states] == ["pending", "skipped"]
     assert states[-1].text == "It became skipped: no text."
+
+
+def entry(link: str, published_at: datetime | None = None) -> FeedEntry:
+    return FeedEntry(link, "T", published_at, "", "")
+
+
+def test_entries_are_kept_once_per_web_address_newest_first() -> None:
+    found = entries_by_url_hash(
+        [
+            entry("https://a.example/old", NOW - timedelta(days=1)),
+            entry("https://a.example/undated"),
+            entry("https://a.example/new?utm_medium=x", NOW),
+            entry("https://a.example/new", NOW - timedelta(days=9)),
+            entry("mailto:a@b.example"),
+            entry(""),
+        ]
+    )
+    urls = [f"https://a.example/{name}" for name in ("new", "old", "undated")]
+    assert list(found) == [url_hash(url) for url in urls]
+    assert found[url_hash(urls[0])].link == "https://a.example/new?utm_medium=x"

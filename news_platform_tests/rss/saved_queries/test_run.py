@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -85,28 +86,17 @@ def test_a_new_article_that_matches_is_posted_with_its_id(desk: Desk) -> None:
 
 
 def test_an_article_is_told_once_whatever_happens_to_it(desk: Desk) -> None:
-    desk.add("Floods in the north")
-    desk.run()
-    change_article(desk.engine, 2, title="Floods in the north: update")
-    see_again(desk.engine, [1, 2], at=NOW)
-    for _ in range(2):
-        assert desk.run().delivery.delivered == 0
-    assert len(desk.webhook.bodies) == 1
-
-
-def test_an_article_that_matches_only_after_a_change_is_told(desk: Desk) -> None:
     desk.add("High water in the north")
-    desk.run()
+    assert desk.run().delivery.delivered == 0
     change_article(desk.engine, 2, title="Flood in the north")
     assert desk.run().delivery.delivered == 1
-
-
-def test_a_run_without_new_articles_writes_nothing_to_the_ledger(desk: Desk) -> None:
-    desk.add("Floods in the north")
-    desk.run()
+    change_article(desk.engine, 2, title="Floods in the north: update")
+    see_again(desk.engine, [1, 2], at=NOW)
+    assert desk.run().delivery.delivered == 0
     before = newest_seq(desk.engine)
-    desk.run()
-    assert newest_seq(desk.engine) == before
+    assert desk.run().delivery.delivered == 0
+    assert newest_seq(desk.engine) == before, "a run without news writes nothing"
+    assert len(desk.webhook.bodies) == 1
 
 
 def test_a_webhook_that_fails_is_tried_again_with_the_same_id(desk: Desk) -> None:
@@ -163,27 +153,24 @@ def test_matches_are_feeds_under_the_root(desk: Desk) -> None:
     assert desk.run().feeds == ()  # nothing changed
 
 
-@pytest.mark.parametrize(
-    ("criteria", "matches"),
-    [
-        ({"words": ("flood",)}, True),
-        ({"words": ("flood",), "none_of": ("north",)}, False),
-        ({"all_of": ("flood", "north")}, True),
-        ({"all_of": ("flood", "south")}, False),
-        ({"sources": ("Post.example",)}, True),
-        ({"sources": ("other.example",), "words": ("flood",)}, False),
-        ({"languages": ("en",), "topics": ("weather",)}, True),
-        ({"topics": ("Local",)}, True),
-        ({"topics": ("politics",)}, True),
-        ({"topics": ("sports",)}, False),
-        ({"languages": ("de",)}, False),
-    ],
-)
-def test_every_criterion_must_be_met(
-    sqlite_ledger: sa.Engine, criteria: dict[str, Any], matches: bool
-) -> None:
-    query = SavedQuery(name="q", **criteria)
-    find_matches(sqlite_ledger, [query], now=NOW)
+CRITERIA: list[tuple[dict[str, Any], bool]] = [
+    ({"words": ("flood",)}, True),
+    ({"words": ("flood",), "none_of": ("north",)}, False),
+    ({"all_of": ("flood", "north")}, True),
+    ({"all_of": ("flood", "south")}, False),
+    ({"sources": ("Post.example",)}, True),
+    ({"sources": ("other.example",), "words": ("flood",)}, False),
+    ({"languages": ("en",), "topics": ("weather",)}, True),
+    ({"topics": ("Local",)}, True),
+    ({"topics": ("politics",)}, True),
+    ({"topics": ("sports",)}, False),
+    ({"languages": ("de",)}, False),
+]
+
+
+def test_every_criterion_must_be_met(sqlite_ledger: sa.Engine) -> None:
+    queries = [SavedQuery(name=f"q{n}", **criteria) for n, (criteria, _) in enumerate(CRITERIA)]
+    find_matches(sqlite_ledger, queries, now=NOW)
     add_article(
         sqlite_ledger,
         stored_at=NOW,
@@ -194,8 +181,10 @@ def test_every_criterion_must_be_met(
         section="Local",
         tags=("Weather",),
     )
-    found = find_matches(sqlite_ledger, [query], now=NOW).matches
-    assert found == ({"q": 1} if matches else {})
+    found = find_matches(sqlite_ledger, queries, now=NOW).matches
+    assert [name in found for name in (query.name for query in queries)] == [
+        matches for _, matches in CRITERIA
+    ]
 
 
 def _store(engine: sa.Engine, count: int) -> None:
@@ -203,7 +192,7 @@ def _store(engine: sa.Engine, count: int) -> None:
         add_article(engine, title="Flood", stored_at=NOW)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_match_is_lost_when_webhooks_and_processes_fail_at_random(
     sqlite_ledger: sa.Engine, seed: int
 ) -> None:
@@ -211,8 +200,10 @@ def test_no_match_is_lost_when_webhooks_and_processes_fail_at_random(
     received: list[str] = []
     now = NOW
 
+    is_over = False
+
     def post(_url: str, document: Any, _headers: object) -> None:
-        outcome = chance.random()
+        outcome = 1.0 if is_over else chance.random()
         if outcome < 0.3:
             raise FetchError("HTTP 503")
         received.append(document["id"])
@@ -221,36 +212,27 @@ def test_no_match_is_lost_when_webhooks_and_processes_fail_at_random(
         if outcome < 0.5:
             raise KeyboardInterrupt  # the process dies before it records the answer
 
+    def deliver() -> None:
+        options = DeliveryOptions(failures_per_run=99, give_up_days=99)
+        deliver_matches(
+            sqlite_ledger, [FLOODS], variables={}, options=options, clock=lambda: now, post=post
+        )
+
     find_matches(sqlite_ledger, [FLOODS], now=now)
     for _ in range(40):
         if len(received) < 60:
             _store(sqlite_ledger, chance.randrange(4))
-        try:
+        with suppress(KeyboardInterrupt):
             if chance.random() < 0.3:
                 with write_transaction(sqlite_ledger) as change:  # another writer
                     change.connection.execute(sa.update(RAW).values(section="x"))
             find_matches(sqlite_ledger, [FLOODS], now=now)
-            deliver_matches(
-                sqlite_ledger,
-                [FLOODS],
-                variables={},
-                options=DeliveryOptions(failures_per_run=99),
-                clock=lambda now=now: now,  # type: ignore[misc]
-                post=post,
-            )
-        except KeyboardInterrupt:
-            pass
+            deliver()
         now += timedelta(hours=3)
+    is_over = True
     for _ in range(30):
         now += timedelta(hours=7)
-        deliver_matches(
-            sqlite_ledger,
-            [FLOODS],
-            variables={},
-            options=DeliveryOptions(give_up_days=99),
-            clock=lambda now=now: now,  # type: ignore[misc]
-            post=lambda _url, document, _headers: received.append(document["id"]),  # type: ignore[index]
-        )
+        deliver()
     with read_transaction(sqlite_ledger) as connection:
         articles = connection.execute(sa.select(sa.func.count()).select_from(RAW)).scalar_one()
         waiting = sa.select(ALERT_MATCHES).where(ALERT_MATCHES.c.delivered_at.is_(None))

@@ -52,10 +52,11 @@ class SheetHarness:
     options: SyncOptions = field(default_factory=SyncOptions)
     # The responses that discovery gets, by URL.
     web: dict[str, object] = field(default_factory=dict)
+    timeout_seconds: float = 10.0
 
     @property
     def timing(self) -> CallTiming:
-        return CallTiming(self.time.clock, self.time.sleep, timeout_seconds=10.0)
+        return CallTiming(self.time.clock, self.time.sleep, timeout_seconds=self.timeout_seconds)
 
     def client(self) -> ApiClient:
         return ApiClient(self.access, self.timing)

@@ -26,19 +26,11 @@ def answer(status: int, body: bytes, *, missing: int = 0) -> Answer:
 GARBAGE = {
     "html 502": answer(502, HTML),
     "html 200": answer(200, HTML),
-    "html 429": answer(429, HTML),
     "empty 200": answer(200, b""),
-    "empty 503": answer(503, b""),
-    "half a document": answer(200, b'{"spreadsheetId": "bo'),
     "cut off": answer(200, b'{"spreadsheetId": "bo', missing=400),
-    "a list": answer(200, b"[]"),
     "an empty object": answer(200, b"{}"),
     "another document": answer(200, b'{"ok": true, "sheets": 7, "valueRanges": [], "files": null}'),
-    "null": answer(200, b"null"),
-    "a text as error": answer(500, b'{"error": "backend"}'),
-    "an error without code": answer(500, b'{"error": {"message": "backend"}}'),
     "an odd error": answer(500, b'{"error": {"code": "x", "errors": ["y"], "message": null}}'),
-    "not utf-8": answer(200, b"\xff\xfe\x00"),
 }
 
 
@@ -110,18 +102,17 @@ def test_a_read_is_made_again_until_it_is_answered(
 
 
 @pytest.mark.parametrize("place", ["/drive/v3/files", "/token"])
-@pytest.mark.parametrize("name", ["html 502", "null"])
 def test_garbage_while_the_book_is_opened_makes_no_second_one(
-    harness: SheetHarness, garbler: Garbler, name: str, place: str
+    harness: SheetHarness, garbler: Garbler, place: str
 ) -> None:
-    garbler.place, garbler.garbage = place, iter([GARBAGE[name]])
+    garbler.place, garbler.garbage = place, iter([GARBAGE["html 200"]])
     harness.sync()
     assert garbler.garbled == 1
     assert [book.title for book in harness.emulator.books.values()] == ["Desk"]
     assert differences(harness.engine, harness.book) == {}
 
 
-@pytest.mark.parametrize("place", ["POST /v4/", "GET /v4/", "GET /drive/", "/token"])
+@pytest.mark.parametrize("place", ["POST /v4/", "GET /drive/", "/token"])
 def test_a_server_that_stays_broken_is_named_in_one_short_line(
     harness: SheetHarness, garbler: Garbler, place: str
 ) -> None:
@@ -143,24 +134,22 @@ def test_a_refused_key_is_told_from_a_token_server_in_trouble(
         harness.sync()
 
 
-@pytest.mark.parametrize("status", [400, 413])
 def test_a_page_that_refuses_is_a_refusal_and_not_tried_again(
-    harness: SheetHarness, garbler: Garbler, status: int
+    harness: SheetHarness, garbler: Garbler
 ) -> None:
     harness.sync()
     add_article(harness.engine)
     garbler.place, garbler.is_applied = ":batchUpdate", False
-    garbler.garbage = repeat(answer(status, b"<html>Request Entity Too Large"))
+    garbler.garbage = repeat(answer(413, b"<html>Request Entity Too Large"))
     with pytest.raises(ChangeRejected, match="Request Entity Too Large"):
         harness.sync()
     assert garbler.garbled == 1
 
 
-@pytest.mark.parametrize("reason", ["rateLimitExceeded", "userRateLimitExceeded"])
 def test_drives_own_way_to_say_over_quota_is_waited_out(
-    harness: SheetHarness, garbler: Garbler, reason: str
+    harness: SheetHarness, garbler: Garbler
 ) -> None:
-    errors = [{"domain": "usageLimits", "reason": reason, "message": "Rate Limit Exceeded"}]
+    errors = [{"domain": "usageLimits", "reason": "userRateLimitExceeded"}]
     said = {"error": {"code": 403, "message": "Rate Limit Exceeded", "errors": errors}}
     garbler.place, garbler.is_applied = "/drive/v3/files", False
     garbler.garbage = iter([answer(403, json.dumps(said).encode())] * 3)
@@ -168,15 +157,12 @@ def test_drives_own_way_to_say_over_quota_is_waited_out(
     assert differences(harness.engine, harness.book) == {}
 
 
-@pytest.mark.parametrize("code", [408, 409])
-def test_a_change_that_was_given_up_is_made_again(
-    harness: SheetHarness, garbler: Garbler, code: int
-) -> None:
+def test_a_change_that_was_given_up_is_made_again(harness: SheetHarness, garbler: Garbler) -> None:
     harness.sync()
     add_article(harness.engine)
-    said = {"error": {"code": code, "message": "The operation was aborted.", "status": "ABORTED"}}
+    said = {"error": {"code": 409, "message": "The operation was aborted.", "status": "ABORTED"}}
     garbler.place, garbler.is_applied = ":batchUpdate", False
-    garbler.garbage = iter([answer(code, json.dumps(said).encode())])
+    garbler.garbage = iter([answer(409, json.dumps(said).encode())])
     assert harness.sync().doubts == 1
     assert differences(harness.engine, harness.book) == {}
 
@@ -196,11 +182,3 @@ def test_a_fault_while_the_book_is_created_makes_one_book(
     assert harness.emulator.faults.happened == {fault: 1}
     assert len(harness.emulator.books) == 1
     assert differences(harness.engine, harness.book) == {}
-
-
-def test_tabs_that_cannot_be_made_are_an_error_that_says_why(harness: SheetHarness) -> None:
-    harness.emulator.new_book("Desk")
-    harness.emulator.faults.planned.extend(["before"] * 50)
-    with pytest.raises(OutcomeUnknown, match="503: The service is currently unavailable"):
-        harness.sync()
-    assert harness.time.seconds > 30

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from news_platform.datasets.takedowns import TakedownRequest
 from news_platform.rss.sheets.books import SyncOptions
 from news_platform.rss.takedown import clean_ledger
 from news_platform.storage.objects.store import ObjectStore
@@ -26,6 +27,11 @@ def harness(sqlite_ledger: sa.Engine) -> Iterator[SheetHarness]:
         yield harness
 
 
+def take_down(harness: SheetHarness, store: ObjectStore, *requests: TakedownRequest) -> None:
+    target = TakedownTarget(Takedowns.of(requests))
+    clean_ledger(store, harness.engine, target, full_texts=store, now=NOW)
+
+
 def _shown(harness: SheetHarness) -> str:
     return str([harness.rows(tab) for tab in ("Raw", "ArticlesIndex", "Feeds")])
 
@@ -36,14 +42,7 @@ def test_taken_down_rows_are_blanked_and_named(
     harness.sync()
     url = str(harness.rows("Raw")[0]["article_url_canon"])
     host = url.split("/")[2]
-    takedowns = Takedowns.of([asked("domain", host), asked("domain", "outlet.example")])
-    clean_ledger(
-        local_store,
-        harness.engine,
-        TakedownTarget(takedowns),
-        full_texts=local_store,
-        now=NOW,
-    )
+    take_down(harness, local_store, asked("domain", host), asked("domain", "outlet.example"))
     assert url in _shown(harness) and harness.is_behind()
     report = harness.sync()
     assert report.taken_down == 3
@@ -58,14 +57,7 @@ def test_taken_down_rows_are_blanked_and_named(
 def test_a_row_that_waits_to_be_sent_is_not_sent(
     harness: SheetHarness, local_store: ObjectStore
 ) -> None:
-    takedowns = Takedowns.of([asked("domain", "outlet.example")])
-    clean_ledger(
-        local_store,
-        harness.engine,
-        TakedownTarget(takedowns),
-        full_texts=local_store,
-        now=NOW,
-    )
+    take_down(harness, local_store, asked("domain", "outlet.example"))
     harness.sync()
     assert "outlet.example" not in _shown(harness)
 
@@ -73,9 +65,7 @@ def test_a_row_that_waits_to_be_sent_is_not_sent(
 def test_every_copy_of_a_row_is_blanked(harness: SheetHarness, local_store: ObjectStore) -> None:
     harness.sync()
     harness.sheet("Feeds").append([harness.sheet("Feeds").rows[1]] * 2)
-    takedowns = Takedowns.of([asked("domain", "outlet.example")])
-    target = TakedownTarget(takedowns)
-    clean_ledger(local_store, harness.engine, target, full_texts=local_store, now=NOW)
+    take_down(harness, local_store, asked("domain", "outlet.example"))
     harness.sync()
     assert "outlet.example" not in _shown(harness)
 
@@ -88,13 +78,7 @@ def test_rows_of_a_full_spreadsheet_are_blanked_too(
     harness.sync()
     full, current = harness.emulator.books.values()
     url = str(tab_rows(full.titled("Raw"))[0]["article_url_canon"])
-    clean_ledger(
-        local_store,
-        harness.engine,
-        TakedownTarget(Takedowns.of([asked("url", url)])),
-        full_texts=local_store,
-        now=NOW,
-    )
+    take_down(harness, local_store, asked("url", url))
     assert harness.is_behind()
     report = harness.sync()
     assert report.taken_down == 2 and report.url.endswith(current.id)

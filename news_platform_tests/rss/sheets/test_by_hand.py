@@ -145,16 +145,14 @@ def test_a_renamed_header_is_an_error_that_names_both(harness: SheetHarness) -> 
         harness.sync()
 
 
-def test_a_deleted_key_column_is_an_error(harness: SheetHarness) -> None:
-    harness.by_hand({"deleteDimension": {"range": span(harness, "Raw", "COLUMNS", 0)}})
-    with pytest.raises(InputError, match="no column 'row_id'"):
-        harness.sync()
-
-
-def test_a_header_that_stands_twice_is_an_error(harness: SheetHarness) -> None:
+def test_a_deleted_key_column_and_a_doubled_header_are_errors(harness: SheetHarness) -> None:
     harness.sheet("Raw").column_count += 1
     harness.sheet("Raw").put(0, 33, [["title"]])
     with pytest.raises(InputError, match="2 columns 'title'"):
+        harness.sync()
+    for column in (33, 0):
+        harness.by_hand({"deleteDimension": {"range": span(harness, "Raw", "COLUMNS", column)}})
+    with pytest.raises(InputError, match="no column 'row_id'"):
         harness.sync()
 
 
@@ -177,15 +175,12 @@ def test_a_cell_of_ours_changed_by_hand_is_ours_again_when_the_article_changes(
     assert harness.rows("Raw")[0]["title"] == "Title e"
 
 
-@pytest.mark.parametrize(
-    ("column", "text"), [("status", "paused"), ("notes", "ask Ann"), ("lang", "de")]
-)
-def test_an_admins_edit_comes_back_to_the_ledger(
-    harness: SheetHarness, column: str, text: str
-) -> None:
-    type_in(harness, "Feeds", 1, column, text)
+def test_an_admins_edit_comes_back_to_the_ledger(harness: SheetHarness) -> None:
+    edits = {"status": "paused", "notes": "ask Ann", "lang": "de"}
+    for column, text in edits.items():
+        type_in(harness, "Feeds", 1, column, text)
     assert harness.sync().edits_taken == 1
-    assert feed(harness)[column] == text
+    assert feed(harness).items() >= edits.items()
     assert harness.sync().edits_taken == 0
     assert differences(harness.engine, harness.book) == {}
 
@@ -230,7 +225,6 @@ def test_an_admins_new_address_passes_discovery_and_is_told_in_its_own_row(
     ("answer", "reason"),
     [
         pytest.param(fresh(NOW - timedelta(days=60)), "stale: newest entry 2025-09-04", id="stale"),
-        pytest.param(b"plain text", "not_a_feed", id="no feed"),
         pytest.param(response(NEW_FEED, status=404), "missing: status 404", id="missing"),
     ],
 )
@@ -287,29 +281,23 @@ def test_a_known_feed_is_not_asked_again_for_a_second_book(harness: SheetHarness
     assert len(harness.rows("Feeds")) == 1
 
 
-@pytest.mark.parametrize("text", ["halted", ""])
-def test_a_status_that_does_not_exist_is_put_back_and_answered(
-    harness: SheetHarness, text: str
-) -> None:
-    type_in(harness, "Feeds", 1, "status", text)
+def test_a_status_that_does_not_exist_is_put_back_and_answered(harness: SheetHarness) -> None:
+    type_in(harness, "Feeds", 1, "status", "halted")
     report = harness.sync()
     assert (report.edits_taken, report.edits_refused) == (0, 1)
     assert feed(harness)["status"] == "active" == harness.rows("Feeds")[0]["status"]
-    assert f"ours [unknown status {text!r}: expected one of active" in str(
+    assert "ours [unknown status 'halted': expected one of active" in str(
         harness.rows("Feeds")[0]["notes"]
     )
     report = harness.sync()
     assert (report.edits_taken, report.edits_refused) == (0, 0)
 
 
-@pytest.mark.parametrize("text", ["not an address", "ftp://other.example/rss"])
-def test_a_row_without_an_address_is_answered_once_and_left_alone(
-    harness: SheetHarness, text: str
-) -> None:
-    type_feed(harness, text, notes="please")
+def test_a_row_without_an_address_is_answered_once_and_left_alone(harness: SheetHarness) -> None:
+    type_feed(harness, "ftp://other.example/rss", notes="please")
     assert harness.sync().edits_refused == 1
     row = harness.rows("Feeds")[1]
-    assert (row["feed_url"], row["status"]) == (text, "rejected")
+    assert (row["feed_url"], row["status"]) == ("ftp://other.example/rss", "rejected")
     assert row["notes"] == "please [no web address in feed_url]"
     report = harness.sync()
     assert (report.edits_taken, report.edits_refused) == (0, 0)

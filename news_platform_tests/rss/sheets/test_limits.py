@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets.books import SyncOptions
-from news_platform.rss.sheets.google import ChangeRejected
+from news_platform.rss.sheets.google import ChangeRejected, RateLimit, backoff_seconds
 from news_platform_tests.rss.ledger_rows import (
     add_article,
     add_articles,
@@ -18,11 +18,10 @@ from news_platform_tests.rss.ledger_rows import (
 )
 from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
 
-MINUTES_A_DAY = 24 * 60
 # As scheduled: a sync every ten minutes, a poll every hour, work every five minutes.
 SYNC_MINUTES, POLL_MINUTES, WORK_MINUTES = 10, 60, 5
-# 0.5 % of the 86,400 that the quota allows.
-MAX_WRITES_PER_DAY = 400
+# 0.5 % of the 3,600 that the quota allows.
+MAX_WRITES_PER_HOUR = 17
 # The size that Google recommends for one request.
 ADVISED_BYTES = 2_000_000
 
@@ -42,26 +41,24 @@ def test_the_quota_is_kept_without_a_single_refusal(harness: SheetHarness) -> No
     assert report.quota_waits > 0 and harness.time.seconds > 60
 
 
-def live_a_day(harness: SheetHarness, *, articles: int, sightings: int = 0) -> int:
-    """Find and read articles over a day as scheduled; return the number of syncs.
+def live(harness: SheetHarness, *, hours: int, articles_per_poll: int, sightings: int) -> int:
+    """Find and read articles over hours as scheduled; return the number of syncs.
 
     Each poll lists again the articles of the `sightings` polls before it.
     """
-    polls, works = MINUTES_A_DAY // POLL_MINUTES, MINUTES_A_DAY // WORK_MINUTES
     waiting: list[int] = []
     found: list[list[int]] = []
-    # Opened once: reading the account's key 144 times would take half of the test's time.
+    # Opened once: reading the account's key for each sync would take half of the test's time.
     client, syncs = harness.client(), 0
-    for minute in range(0, MINUTES_A_DAY, WORK_MINUTES):
+    for minute in range(0, hours * 60, WORK_MINUTES):
         if minute % POLL_MINUTES == 0:
-            done = minute // POLL_MINUTES
-            new = articles * (done + 1) // polls - articles * done // polls
-            for listed in found[-sightings:] if sightings else ():
+            for listed in found[-sightings:]:
                 see_again(harness.engine, listed, at=harness.time.now())
-            found.append(add_articles(harness.engine, [{"status": "pending"} for _ in range(new)]))
+            new = [{"status": "pending"} for _ in range(articles_per_poll)]
+            found.append(add_articles(harness.engine, new))
             waiting += found[-1]
-            _count(harness, "poll", new_articles=new, feeds_not_modified=20)
-        read, waiting = _split(waiting, -(-articles // works))
+            _count(harness, "poll", new_articles=len(new), feeds_not_modified=20)
+        read, waiting = _split(waiting, -(-articles_per_poll * WORK_MINUTES // POLL_MINUTES))
         change_articles(harness.engine, read, status="stored", clean_text="word " * 600)
         _count(harness, "work", stored=len(read))
         if minute % SYNC_MINUTES == 0:
@@ -82,13 +79,18 @@ def _count(harness: SheetHarness, stage: str, **metrics: int) -> None:
         note_metrics(change, stage, metrics, now=harness.time.now())
 
 
-def test_a_day_of_articles_that_are_all_seen_again_takes_few_writes(
-    harness: SheetHarness,
+@pytest.mark.parametrize(
+    ("hours", "articles", "sightings"),
+    [(4, 20, 2), pytest.param(24, 208, 8, marks=pytest.mark.soak)],
+    ids=["some hours", "a day"],
+)
+def test_articles_that_are_all_seen_again_take_few_writes(
+    harness: SheetHarness, hours: int, articles: int, sightings: int
 ) -> None:
-    syncs = live_a_day(harness, articles=1_500, sightings=2)
-    assert syncs == MINUTES_A_DAY // SYNC_MINUTES + 1
-    assert len(harness.rows("Raw")) == 1_500
-    assert harness.emulator.writes.used <= MAX_WRITES_PER_DAY
+    syncs = live(harness, hours=hours, articles_per_poll=articles, sightings=sightings)
+    assert syncs == hours * 60 // SYNC_MINUTES + 1
+    assert len(harness.rows("Raw")) == hours * articles
+    assert harness.emulator.writes.used <= hours * MAX_WRITES_PER_HOUR
     assert harness.emulator.writes.refused == harness.emulator.reads.refused == 0
     assert harness.emulator.faults.happened == {}
 
@@ -146,3 +148,16 @@ def test_a_row_that_alone_is_too_large_is_refused_by_name_and_nothing_is_written
     change_article(harness.engine, 1, title="Changed meanwhile")
     harness.sync()
     assert differences(harness.engine, harness.book) == {}
+
+
+def test_one_call_too_many_waits_until_the_oldest_is_a_window_old() -> None:
+    limit = RateLimit(calls=2, window_seconds=60)
+    limit.note(0.0)
+    assert limit.wait_seconds(1.0) == 0
+    limit.note(10.0)
+    assert limit.wait_seconds(20.0) == 40
+    assert limit.wait_seconds(60.0) == 0
+
+
+def test_waits_double_up_to_about_a_minute() -> None:
+    assert [backoff_seconds(tries) for tries in (1, 2, 3, 7, 20)] == [1, 2, 4, 64, 64]

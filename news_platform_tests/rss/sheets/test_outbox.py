@@ -7,7 +7,6 @@ from news_platform.rss.sheets.books import SheetBook, SyncOptions, add_book
 from news_platform.rss.sheets.outbox import (
     Intent,
     count_sending,
-    is_behind,
     mark_done,
     mark_gone,
     next_intent,
@@ -16,7 +15,6 @@ from news_platform.rss.sheets.outbox import (
 from news_platform_tests.rss.ledger_rows import (
     add_article,
     add_articles,
-    add_feed,
     change_article,
 )
 
@@ -60,41 +58,11 @@ def test_an_intent_stays_the_same_until_it_is_done(outbox: sa.Engine) -> None:
     assert take(outbox) == second
 
 
-def test_nothing_is_pending_once_all_is_done(outbox: sa.Engine) -> None:
-    add_feed(outbox, "https://outlet.example/feed")
-    add_article(outbox)
-    assert is_behind(outbox, "Desk")
-    settle(outbox)
-    assert not is_behind(outbox, "Desk")
-    assert next_intent(outbox, BOOK, SyncOptions()) is None
-    assert not is_behind(outbox, "Desk")
-    add_article(outbox)
-    assert is_behind(outbox, "Desk")
-
-
-def test_rows_leave_in_batches_in_the_order_of_their_numbers(outbox: sa.Engine) -> None:
-    add_articles(outbox, [{} for _ in range(12)])
-    intent = take(outbox, max_rows=11)
-    assert [key for _, key in keys(intent)] == [str(n) for n in range(1, 12)]
-
-
 def test_a_batch_is_bounded_by_its_size_but_never_empty(outbox: sa.Engine) -> None:
     add_articles(outbox, [{"clean_text": "x" * 20_000} for _ in range(5)])
     assert len(take(outbox, size=50_000).rows) == 2
     settle(outbox)
     assert len(take(outbox, size=1).rows) == 1
-
-
-def test_a_letter_outside_ascii_counts_as_the_six_bytes_it_is_sent_as(outbox: sa.Engine) -> None:
-    add_articles(outbox, [{"clean_text": "é" * 10_000} for _ in range(5)])
-    assert len(take(outbox, size=130_000).rows) == 2
-
-
-def test_tokens_differ_and_fences_are_positive_numbers_of_31_bits(outbox: sa.Engine) -> None:
-    add_articles(outbox, [{} for _ in range(3)])
-    intents = [settle(outbox, max_rows=1) for _ in range(3)]
-    assert len({intent.token for intent in intents}) == 3
-    assert all(0 < intent.fence < 2**31 for intent in intents)
 
 
 def test_a_refilled_tab_is_sent_again(outbox: sa.Engine) -> None:

@@ -1,10 +1,13 @@
-"""Conversion of ledger values to cells."""
+"""Conversion of ledger values to cells, and headers and keys as people leave them."""
 
 from datetime import UTC, datetime
 
 import pytest
 
+from news_platform.rss.sheets.layout import key_text, parse_header
 from news_platform.rss.sheets.tabs import CUT_MARK, TABS, Cell, CellLimits, to_cell, truncate
+
+CONFIG = TABS[4]
 
 
 @pytest.mark.parametrize(
@@ -30,12 +33,8 @@ def test_a_value_becomes_a_cell(value: object, cell: Cell) -> None:
     assert (shown, type(shown)) == (cell, type(cell))
 
 
-@pytest.mark.parametrize("length", [49_999, 50_000])
-def test_a_text_within_the_limit_is_left_alone(length: int) -> None:
-    assert truncate("x" * length, 50_000) == "x" * length
-
-
 def test_a_longer_text_is_cut_to_the_limit_and_marked() -> None:
+    assert truncate("x" * 50_000, 50_000) == "x" * 50_000
     shown = truncate("x" * 60_000, 50_000)
     assert len(shown) == 50_000 and shown.endswith(CUT_MARK)
 
@@ -46,15 +45,17 @@ def test_a_cut_counts_as_sheets_do_and_splits_no_character() -> None:
     assert shown.removesuffix(CUT_MARK) == "😀" * 46
 
 
-def test_every_key_column_is_a_column_of_its_tab() -> None:
-    assert [tab.name for tab in TABS] == [
-        "Feeds",
-        "Raw",
-        "ArticlesIndex",
-        "Diagnostics",
-        "Config",
-        "Analyses",
-    ]
-    for tab in TABS:
-        assert set(tab.columns) <= set(tab.table.c.keys())
-        assert tab.is_keyed == (tab.name != "Diagnostics")
+def test_a_header_may_have_its_columns_in_any_order_with_others_between() -> None:
+    header = ["mine", " value ", "key", "updated_at"]
+    assert parse_header(CONFIG, header) == ("mine", "value", "key", "updated_at")
+
+
+def test_a_foreign_column_that_was_there_before_hides_no_loss() -> None:
+    before = ("key", "value", "updated_at", "mine")
+    header = parse_header(CONFIG, ["key", "value", "mine"], before=before)
+    assert header == ("key", "value", "mine")
+
+
+@pytest.mark.parametrize(("cell", "key"), [(7, "7"), (7.0, "7"), (" a ", "a"), ("", "")])
+def test_a_key_is_read_as_the_ledger_writes_it(cell: Cell, key: str) -> None:
+    assert key_text(cell) == key

@@ -29,15 +29,9 @@ def _info(path: str, etag: str = "t", size: int = 1) -> ObjectInfo:
     return ObjectInfo(path, size, etag, datetime(2025, 11, 3, tzinfo=UTC))
 
 
-def test_a_fingerprint_is_sixteen_hex_digits_whatever_the_order() -> None:
-    assert fingerprint(["b", "a"]) == fingerprint(["a", "b"])
-    assert len(fingerprint([])) == 16
-    assert int(fingerprint(["a"]), 16) >= 0
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(["ab"], ["a", "b"]), (["a"], ["a", "a"]), ([], [""]), (["a\nb"], ["a", "b"])],
+    [(["ab"], ["a", "b"]), (["a"], ["a", "a"]), (["a\nb"], ["a", "b"])],
 )
 def test_different_parts_have_different_fingerprints(one: list[str], other: list[str]) -> None:
     assert fingerprint(one) != fingerprint(other)
@@ -45,43 +39,21 @@ def test_different_parts_have_different_fingerprints(one: list[str], other: list
 
 def test_a_fingerprint_of_objects_sees_name_tag_and_size_but_not_time() -> None:
     base = fingerprint_of([_info("a"), _info("b")])
-    assert base == fingerprint_of([_info("b"), _info("a")])
+    assert base == fingerprint_of([_info("b"), _info("a")]) and len(base) == 16
     for changed in (_info("c"), _info("b", etag="u"), _info("b", size=2)):
         assert base != fingerprint_of([_info("a"), changed])
 
 
 def test_a_fingerprint_by_content_is_the_same_in_every_copy_of_a_root(tmp_path: Path) -> None:
     found = []
-    for name in ("one", "other"):
+    for name, body in {"one": b"content", "copy": b"content", "other": b"changed"}.items():
         store = open_store(str(tmp_path / name))
-        store.put("a/b.json", b"content")
+        store.put("a/b.json", body)
         infos = list(store.list("a"))
         found.append((fingerprint_of(infos), fingerprint_of(infos, content_part(store))))
-    (etags, content), (other_etags, other_content) = found
-    assert etags != other_etags
-    assert content == other_content
-
-
-def test_a_fingerprint_by_content_sees_name_and_content(any_store: ObjectStore) -> None:
-    def seen(path: str, body: bytes) -> str:
-        any_store.put(path, body)
-        info = any_store.head(path)
-        return fingerprint_of([info], content_part(any_store))
-
-    first = seen("a", b"1")
-    assert seen("b", b"1") != first
-    assert seen("a", b"2") != first
-    assert seen("a", b"1") == first
-
-
-def test_a_digest_may_leave_out_a_part_of_the_content(local_store: ObjectStore) -> None:
-    part = content_part(local_store, lambda body: body.partition(b"#")[0].decode())
-    local_store.put("a", b"1#yesterday")
-    before = part(local_store.head("a"))
-    local_store.put("a", b"1#today")
-    assert part(local_store.head("a")) == before == "a\n1"
-    local_store.put("a", b"2#today")
-    assert part(local_store.head("a")) != before
+    (etags, content), (copied_etags, copied), (_etags, changed) = found
+    assert etags != copied_etags
+    assert content == copied != changed
 
 
 def test_a_remote_object_is_not_read_for_its_fingerprint(remote: Remote) -> None:
@@ -148,17 +120,15 @@ def test_reading_markers_takes_no_request_per_partition(remote: Remote) -> None:
     assert len(remote.proxy.seen) == 1
 
 
-def test_a_foreign_file_among_the_markers_is_named(local_store: ObjectStore) -> None:
+def test_a_foreign_file_and_a_broken_report_are_named(
+    local_store: ObjectStore,
+) -> None:
     local_store.put("markers/ds/notes.txt", b"")
     with pytest.raises(StorageError, match=r"not a marker: 'markers/ds/notes.txt': .*; remove it"):
         read_markers(local_store, "ds")
-
-
-def test_a_broken_report_is_named(local_store: ObjectStore) -> None:
-    local_store.put("markers/ds/a@b.json", b"{")
-    marker = read_markers(local_store, "ds")["a"]
-    with pytest.raises(StorageError, match=r"markers/ds/a@b.json"):
-        read_report(local_store, marker)
+    local_store.put("markers/other/a@b.json", b"{")
+    with pytest.raises(StorageError, match=r"markers/other/a@b.json"):
+        read_report(local_store, read_markers(local_store, "other")["a"])
 
 
 def test_a_partition_is_stale_where_its_inputs_differ_from_those_it_was_built_from() -> None:

@@ -24,19 +24,6 @@ def _facts(store: ObjectStore) -> list[ObjectInfo]:
     return list(store.list())
 
 
-def test_files_from_memory_and_disk_are_published_with_their_marker(
-    any_store: ObjectStore, tmp_path: Path
-) -> None:
-    built = tmp_path / "built.parquet"
-    built.write_bytes(b"from disk")
-    _publish(any_store, {"unit/a": b"from memory", "unit/b": built})
-    assert _stored(any_store) == {
-        MARKER: b"{}",
-        "unit/a": b"from memory",
-        "unit/b": b"from disk",
-    }
-
-
 def test_a_second_publish_replaces_the_first_and_removes_its_strays(any_store: ObjectStore) -> None:
     any_store.put("unit2/other", b"not ours")
     _publish(any_store, {"unit/a": b"1", "unit/b": b"2"})

@@ -194,27 +194,19 @@ def test_a_backup_under_load_holds_one_consistent_moment(
         assert before <= value <= last + 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_ledger_with_rows_is_not_overwritten(
-    kind: str, new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
-) -> None:
-    ledger, taken = filled, new_ledger(kind)
-    move_ledger(ledger, taken)
-    before = _rows(taken)
-    with pytest.raises(InputError, match="is not empty: 'diagnostics' has rows"):
-        restore_ledger(taken, _backup(ledger, tmp_path / "backup.zip"))
-    with pytest.raises(InputError, match="is not empty"):
-        move_ledger(ledger, taken)
-    assert _rows(taken) == before
-
-
-def test_an_empty_ledger_of_the_right_revision_is_filled(
+def test_an_empty_ledger_is_filled_and_one_with_rows_is_not_overwritten(
     new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
 ) -> None:
-    empty = new_ledger("sqlite")
-    migrate(empty)
-    restore_ledger(empty, _backup(filled, tmp_path / "backup.zip"))
-    assert _rows(empty) == _rows(filled)
+    backup, taken = _backup(filled, tmp_path / "backup.zip"), new_ledger("sqlite")
+    migrate(taken)
+    restore_ledger(taken, backup)
+    before = _rows(taken)
+    assert before == _rows(filled)
+    with pytest.raises(InputError, match="is not empty: 'diagnostics' has rows"):
+        restore_ledger(taken, backup)
+    with pytest.raises(InputError, match="is not empty"):
+        move_ledger(filled, taken)
+    assert _rows(taken) == before
 
 
 def test_a_ledger_that_is_written_to_while_it_moves_is_not_moved(
@@ -240,14 +232,11 @@ def _changed(path: Path, member: str, change: Callable[[bytes], bytes]) -> Path:
 @pytest.mark.parametrize(
     ("member", "change", "message"),
     [
-        ("ledger.sqlite", lambda body: body[:-10], "differs from manifest.json"),
         ("ledger.sqlite", lambda body: body.replace(b"a.example", b"b.example", 1), "differs"),
-        ("ledger.sqlite", lambda _: b"", "differs from manifest.json"),
         ("manifest.json", lambda _: b"{", "cannot read manifest.json"),
-        ("manifest.json", lambda _: b"[]", "cannot read manifest.json"),
         ("manifest.json", lambda body: body.replace(b'"format": 1', b'"format": 9'), "update"),
     ],
-    ids=["cut", "changed", "emptied", "no-json", "no-object", "later-format"],
+    ids=["changed", "no-json", "later-format"],
 )
 def test_a_changed_backup_is_refused_and_leaves_the_ledger_empty(
     member: str,
@@ -265,14 +254,7 @@ def test_a_changed_backup_is_refused_and_leaves_the_ledger_empty(
         assert read_tables(connection) == {}
 
 
-def test_a_truncated_zip_is_refused(filled: sa.Engine, tmp_path: Path) -> None:
-    path = _backup(filled, tmp_path / "backup.zip")
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(StorageError, match="cannot be opened as a zip"):
-        read_manifest(path)
-
-
-def test_a_backup_leaves_only_its_file_and_a_failed_one_nothing(
+def test_a_backup_leaves_only_its_file_a_failed_one_nothing_and_a_cut_one_is_refused(
     new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
 ) -> None:
     folder = tmp_path / "backups"
@@ -282,6 +264,10 @@ def test_a_backup_leaves_only_its_file_and_a_failed_one_nothing(
     with pytest.raises(InputError, match="there is no ledger"):
         _backup(new_ledger("sqlite"), folder / "none.zip")
     assert [path.name for path in folder.iterdir()] == ["backup.zip"]
+    cut = folder / "backup.zip"
+    cut.write_bytes(cut.read_bytes()[:-100])
+    with pytest.raises(StorageError, match="cannot be opened as a zip"):
+        read_manifest(cut)
 
 
 @pytest.mark.parametrize("kind", KINDS)

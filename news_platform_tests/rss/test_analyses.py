@@ -1,4 +1,4 @@
-"""Analyses in the ledger: once per text, by a model if one is set, and never in its way."""
+"""Analyses: with and without a model, once per text, and never in its way."""
 
 import json
 import threading
@@ -13,12 +13,17 @@ import sqlalchemy as sa
 
 from news_platform.errors import InputError
 from news_platform.rss.analyses import (
+    MAX_KEYWORDS,
+    MAX_SUMMARY_CHARACTERS,
+    AnalysedText,
     AnalysisOptions,
     AnalysisReport,
     ModelAccess,
+    analyse,
     analyse_articles,
     has_unanalysed,
     parse_answer,
+    split_sentences,
 )
 from news_platform.rss.ledger.tables import ANALYSES
 from news_platform.rss.ledger.transactions import newest_seq
@@ -129,7 +134,8 @@ def test_a_model_is_asked_with_the_article_and_its_answer_is_kept(ledger: sa.Eng
 
 def test_an_answer_that_is_no_analysis_gives_the_extractive_one(ledger: sa.Engine) -> None:
     add_articles(ledger, [article(), article()])
-    answers = [chat("I cannot do that."), chat(ANSWER)]
+    # JSON in a block of Markdown is an answer.
+    answers = [chat("I cannot do that."), chat(f"```json\n{json.dumps(ANSWER)}\n```")]
     with model_server(lambda _: (200, answers.pop(0))) as model:
         assert run(ledger, model=model) == AnalysisReport(analysed=2, model_failures=1)
     assert [row.model for row in analyses(ledger)] == ["extractive-1", "small-1"]
@@ -168,11 +174,9 @@ def test_a_slow_model_ends_with_its_time(sqlite_ledger: sa.Engine) -> None:
     "body",
     [
         b"",
-        b"{}",
-        b"[]",
         b'{"choices": []}',
         b"\xff",
-        *map(chat, ("", "{", {"summary": 1}, {"a": 1}, {**ANSWER, "keywords": "a"})),
+        *map(chat, ("{", {"a": 1}, {**ANSWER, "keywords": "a"})),
         chat({**ANSWER, "sentiment": "angry"}),
     ],
 )
@@ -181,5 +185,63 @@ def test_only_an_analysis_is_accepted(body: bytes) -> None:
         parse_answer(body)
 
 
-def test_json_in_a_block_of_markdown_is_accepted() -> None:
-    assert parse_answer(chat(f"```json\n{json.dumps(ANSWER)}\n```")).summary == "In short."
+TEXT = (
+    "The city council voted on Tuesday to rebuild the flooded bridge over the river Aller. "
+    "Mr. Brandt, the mayor, said that the bridge would cost nine million euros. "
+    "It rained a lot this spring, and people talked about the weather at length. "
+    "Engineers found cracks in the bridge after the flood in March and closed it to all traffic. "
+    "The council expects the new bridge to open within two years of the vote. "
+    "Somebody sold ice cream near the town hall while the meeting went on inside."
+)
+
+
+def test_the_summary_is_made_of_sentences_of_the_article_in_their_order() -> None:
+    analysis = analyse(AnalysedText("Council rebuilds flooded bridge", TEXT, "en"))
+    sentences = split_sentences(TEXT)
+    chosen = [sentence for sentence in sentences if sentence in analysis.summary]
+    assert " ".join(chosen) == analysis.summary
+    assert chosen[0] == sentences[0] and 1 < len(chosen) <= 3
+    assert "ice cream" not in analysis.summary and len(analysis.summary) <= MAX_SUMMARY_CHARACTERS
+
+
+def test_keywords_are_telling_words_as_they_are_written() -> None:
+    analysis = analyse(AnalysedText("Council rebuilds flooded bridge", TEXT, "en"))
+    assert analysis.keywords[:2] == ("bridge", "council")
+    assert not {"the", "and", "of", "to"} & set(analysis.keywords)
+    assert len(analysis.keywords) <= MAX_KEYWORDS
+
+
+def test_topics_come_from_the_page_and_our_guess() -> None:
+    article = AnalysedText("t", "x", "en", section="Local", tags=("Bridges", "Local"))
+    assert analyse(article).topics == ("Local", "Bridges")
+    article = AnalysedText("t", "x", "en", section="Local", category="politics")
+    assert analyse(article).topics == ("politics", "Local")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("Dr. Who met J. Smith. They talked.", ["Dr. Who met J. Smith.", "They talked."]),
+        ("第一句。第二句！", ["第一句。", "第二句！"]),
+        ("It cost 3.5 million.\nNew line", ["It cost 3.5 million.", "New line"]),
+        ("", []),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) -> None:
+    assert split_sentences(text) == expected
+
+
+def test_a_chinese_text_gets_its_first_sentences_and_its_tags() -> None:
+    text = "市议会周二投票决定重建大桥。" * 2 + "市长说费用为九百万欧元。"
+    analysis = analyse(AnalysedText("重建大桥", text, "zh", tags=("大桥",)))
+    assert analysis.summary.startswith("市议会周二投票") and analysis.keywords == ("大桥",)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Short.", "x" * 50_000, "no end of a sentence " * 500, "。" * 99]
+)
+def test_odd_texts_give_an_analysis_too(text: str) -> None:
+    analysis = analyse(AnalysedText("", text, "xx"))
+    assert len(analysis.summary) <= MAX_SUMMARY_CHARACTERS
+    assert bool(analysis.summary) == bool(text)

@@ -50,7 +50,7 @@ test: $(STAMP) ## run all checks, and the tests that start no daemon, cluster or
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	($(BIN)/mypy --no-error-summary && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet) & CHECKS=$$!
-	$(PYTEST) -n 3 --dist worksteal -m 'not live and not soak'
+	$(PYTEST) -n 3 --dist loadfile -m 'not live and not soak'
 	wait $$CHECKS
 
 test-live: $(STAMP) ## run the tests that start a daemon, a cluster or a browser

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,6 +91,14 @@ def _loopback_only() -> Iterator[None]:
 def _sigterm_ends_processes() -> None:
     """Undo what a library left: an ignored SIGTERM is inherited by every process a test starts."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def _no_instance_of_another_test() -> None:
+    """Forget the instance that Dagster keeps in a context variable after a test has closed it."""
+    module = sys.modules.get("dagster._core.storage.defs_state.base")
+    if module is not None:
+        module._current_storage.set(None)
 
 
 def _guarded(connect: Callable[..., int | None]) -> Callable[..., int | None]:

@@ -9,7 +9,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.feeds import ARTICLES, articles_path
-from news_platform.rss.exports.selection import IS_ARTICLE, Selection, iter_articles
+from news_platform.rss.exports.selection import IS_ARTICLE
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import (
     newest_seq,
@@ -109,11 +109,6 @@ def _rest_of_change(
         RAW.c.row_id > last["row_id"],
     )
     return [dict(row._mapping) for row in connection.execute(chosen.order_by(RAW.c.row_id))]
-
-
-def select_articles(engine: sa.Engine, selection: Selection) -> list[dict[str, Any]]:
-    """Return the chosen articles as a list; `iter_articles` streams them."""
-    return [dict(row._mapping) for row in iter_articles(engine, selection)]
 
 
 def write_day(

@@ -15,9 +15,8 @@ from news_platform.rss.export import (
     changed_days,
     delta_since,
     export_days,
-    select_articles,
 )
-from news_platform.rss.exports.selection import Selection
+from news_platform.rss.exports.selection import Selection, iter_articles
 from news_platform.rss.ledger.article_queue import claim_articles
 from news_platform.rss.ledger.article_store import store_article
 from news_platform.rss.ledger.feed_rows import upsert_feed
@@ -134,8 +133,8 @@ def test_popularity_counts_feeds_and_links_inside_the_corpus(ledger: sa.Engine) 
     add_stored(ledger, "linked", published_at=NOW - timedelta(days=3))
     for name in ("x", "y", "z"):
         add_stored(ledger, name, link_hashes=target, published_at=NOW - timedelta(days=5))
-    rows = select_articles(ledger, Selection(order="sources", limit=3))
-    assert [(row["title"], row["popularity"]) for row in rows] == [
+    rows = iter_articles(ledger, Selection(order="sources", limit=3))
+    assert [(row.title, row.popularity) for row in rows] == [
         ("linked", 4),
         ("carried", 3),
         ("quiet", 1),

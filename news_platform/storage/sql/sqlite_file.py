@@ -84,18 +84,6 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def is_database(path: Path) -> bool:
-    """Return whether a file is a SQLite database."""
-    try:
-        with closing(_connect(path, "mode=ro")) as connection:
-            connection.execute("PRAGMA schema_version")
-    except sqlite3.OperationalError:
-        return True  # it is, and locked
-    except sqlite3.DatabaseError:
-        return False
-    return path.stat().st_size >= _SMALLEST_PAGE
-
-
 def read_bytes(path: Path, size: int = -1) -> bytes:
     """Return the bytes of a database or of a file beside it that may be open in this process."""
     command = (sys.executable, "-I", "-S", "-c", _PRINT, str(path), str(size))

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import open_engine
-from news_platform.storage.sql.sqlite_file import check_file, is_database, read_bytes
+from news_platform.storage.sql.sqlite_file import check_file, read_bytes
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.verify import VerificationReport, verify_objects
 from news_platform_tests.takedowns.asked import asked
@@ -23,7 +23,6 @@ LOOKS: dict[str, Callable[[Path], object]] = {
     "opened again": lambda file: open_engine(f"sqlite:///{file}").dispose(),
     "checked": lambda file: check_file(file, is_whole=True),
     "read": read_bytes,
-    "asked whether it is a database": is_database,
     "verified": lambda file: verify_objects(
         open_store(str(file.parent)), VerificationReport(TAKEDOWNS)
     ),

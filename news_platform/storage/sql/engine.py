@@ -1,6 +1,7 @@
 """Open the SQL ledger, SQLite under a local root or PostgreSQL by URL, and migrate its schema."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Dialect
-from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor, ExceptionContext
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeDecorator
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 # Writers in other processes hold the lock for milliseconds; after a minute one must be hanging.
 _BUSY_TIMEOUT_MS = 60_000
+_LOG_ATTEMPTS, _LOG_PAUSE_SECONDS = 40, 0.05
 # They know the tables of all features, which this package does not.
 _MIGRATIONS = Path(__file__).parents[2] / "composition" / "migrations"
 # Any constant works, as long as all our processes take the same PostgreSQL advisory lock.
@@ -209,16 +211,28 @@ def _prepare(connection: DBAPIConnection) -> None:
     # `_begin` opens transactions, so the driver must not do it.
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in (
-        f"busy_timeout = {_BUSY_TIMEOUT_MS}",
-        # With a write-ahead log, readers do not wait for the writer.
-        "journal_mode = WAL",
-        # A power cut may lose the last commits but never damages the file.
-        "synchronous = NORMAL",
-        "foreign_keys = ON",
-    ):
-        cursor.execute(f"PRAGMA {pragma}")
+    cursor.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+    _use_log(cursor)
+    # A power cut may lose the last commits but never damages the file.
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _use_log(cursor: DBAPICursor) -> None:
+    """Use a write-ahead log, with which readers do not wait for the writer.
+
+    Here SQLite does not wait for another process that sets the mode of a new file.
+    """
+    for _ in range(_LOG_ATTEMPTS):
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            time.sleep(_LOG_PAUSE_SECONDS)
+    cursor.execute("PRAGMA journal_mode = WAL")
 
 
 def _begin(connection: sa.Connection) -> None:

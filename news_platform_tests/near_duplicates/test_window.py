@@ -43,6 +43,32 @@ def test_copies_of_both_sources_and_several_days_are_one_cluster(corpus: Corpus)
     assert 0.8 <= jaccards["https://edited.example/"] < 1
 
 
+def test_an_address_that_changes_its_text_joins_no_cluster_of_another_article(
+    corpus: Corpus,
+) -> None:
+    """A live blog: its address has another text on every day and in each source."""
+    corpus.add(0, {"live": story(1), "first": story(2)})
+    corpus.add(1, {"live": story(2), "short": "a few words"})
+    corpus.add(1, {"live": story(3), "short": "some other words"}, is_feed=True)
+    last = {"second": story(3), "third": story(1), "fourth": story(2)}
+    corpus.add(2, {**last, "short": "again other words"})
+    corpus.build(0, 1, 2)
+    rows = read_clusters(corpus.store, [day(0), day(1), day(2)])
+    names = rows["uri"].str.extract("https://(.*).example")
+    keys = zip(names, rows["source"], rows["date"].str.slice(9), strict=True)
+    found = dict(zip(keys, rows["cluster_id"], strict=True))
+    texts = [
+        {("live", "crawl", "1"), ("third", "crawl", "3")},
+        {("first", "crawl", "1"), ("live", "crawl", "2"), ("fourth", "crawl", "3")},
+        {("live", "feed", "2"), ("second", "crawl", "3")},
+        *({("short", *key)} for key in (("crawl", "2"), ("feed", "2"), ("crawl", "3"))),
+    ]
+    by_name: dict[str, set[tuple[str, ...]]] = {}
+    for key, name in found.items():
+        by_name.setdefault(name, set()).add(key)
+    assert sorted(map(sorted, by_name.values())) == sorted(map(sorted, texts))
+
+
 def test_a_name_lasts_while_copies_keep_coming_and_the_window_moves(corpus: Corpus) -> None:
     corpus.window = 2
     for number in range(4):

@@ -6,13 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
-from news_platform.near_duplicates.pipeline import expire_sketches, wanted_days
+from news_platform.near_duplicates.pipeline import expire_sketches
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.near_duplicates.window import window_days
-from news_platform.storage.commit.markers import delete_marker, write_marker
+from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore, open_store
-from news_platform.storage.units import built_inputs
 from news_platform_tests.corpus.articles import article, store_articles
 from news_platform_tests.near_duplicates.days import START, Corpus, day
 from news_platform_tests.near_duplicates.stories import BOTH, LEFT, RIGHT, story, variant
@@ -160,16 +158,6 @@ def test_a_root_on_s3_gives_the_same_clusters(
         each.add(1, {"edited": variant(1, changed=4)})
         each.build(0, 1)
     assert corpus.clusters(0, 1) == remote.clusters(0, 1)
-
-
-def test_a_day_without_articles_is_removed(corpus: Corpus) -> None:
-    corpus.add(0, {"first": story(1)})
-    corpus.build(0)
-    delete_marker(corpus.store, "crawl_articles", day(0))
-    assert wanted_days(corpus.store, days=14) == {day(0): "removed"}
-    corpus.build(0)
-    assert built_inputs(corpus.store, NEAR_DUPLICATES) == {}
-    assert corpus.clusters(0) == {}
 
 
 def test_days_that_are_built_newest_first_end_like_those_in_order(

@@ -1,6 +1,7 @@
 """Fetch a URL politely, within bounds, and only from public addresses.
 
-Every redirect is checked like the first request. A body is cut at its cap while it is being
+Every redirect is checked like the first request. Cookies live within one fetch: sites set one and
+lead to the same page again, or to a login without it. A body is cut at its cap while it is being
 inflated, and `Response.truncated` reports the cut. Every HTTP status is a Response. A FetchError
 means that there was no response; its `reason` is one word to count by:
 
@@ -124,6 +125,31 @@ class PoliteFetcher(Fetcher, Protocol):
         ...
 
 
+class _Cookies:
+    """The cookies that the redirects of one fetch have set, each sent to the sites it is for."""
+
+    def __init__(self) -> None:
+        self._jar: aiohttp.CookieJar | None = None
+
+    def headers(self, target: URL) -> dict[str, str]:
+        """Return the Cookie header for a request; none if no cookie is for it."""
+        found = self._jar.filter_cookies(target) if self._jar else {}
+        line = "; ".join(f"{name}={cookie.coded_value}" for name, cookie in found.items())
+        return {"Cookie": line} if line else {}
+
+    def add(self, redirect: "_Received", target: URL) -> bool:
+        """Take the cookies of a redirect; return whether it has set a new one."""
+        lines = redirect.repeated.get("set-cookie") or (redirect.headers.get("set-cookie", ""),)
+        if not any(lines):
+            return False
+        # "unsafe" only means that hosts that are addresses may have cookies, too.
+        jar = self._jar or aiohttp.CookieJar(unsafe=True)
+        before = {(cookie.key, cookie.value) for cookie in jar}
+        jar.update_cookies_from_headers(lines, target)
+        self._jar = jar
+        return not before.issuperset((cookie.key, cookie.value) for cookie in jar)
+
+
 class _Received(NamedTuple):
     """One response, which may be a redirect."""
 
@@ -238,12 +264,12 @@ class WebFetcher:
         own_origin = target.origin()
         redirects: list[str] = []
         statuses: list[int] = []
+        cookies = _Cookies()
         while True:
             # Another site must not learn the login, not even by a redirect of the first one.
             private = private_headers if target.origin() == own_origin else _NO_HEADERS
-            received = await self._request(
-                target, headers={**headers, **private}, cap_bytes=cap, budget=budget
-            )
+            sent = {**headers, **cookies.headers(target), **private}
+            received = await self._request(target, headers=sent, cap_bytes=cap, budget=budget)
             is_redirect = received.status in REDIRECT_STATUSES
             location = received.headers.get("location") if is_redirect else None
             if location is None:
@@ -262,7 +288,11 @@ class WebFetcher:
             redirects.append(str(target))
             statuses.append(received.status)
             following = next_url(
-                target, location, visited=redirects, max_redirects=self.options.max_redirects
+                target,
+                location,
+                visited=redirects,
+                max_redirects=self.options.max_redirects,
+                has_new_cookie=cookies.add(received, target),
             )
             target = self._checked(following)
 

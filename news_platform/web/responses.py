@@ -19,6 +19,8 @@ from news_platform.text.normalize import scrub_text
 
 REDIRECT_STATUSES = frozenset((301, 302, 303, 307, 308))
 _PERMANENT_STATUSES = frozenset((301, 308))
+# A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
+RETRYABLE_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 # The longest wait that a header can cause; a longer one is cut to it.
 MAX_WAIT_SECONDS = 24 * 3600
 # ASCII only: `\d` and `str.isdigit` accept digits that `int` rejects.
@@ -30,18 +32,27 @@ _LONGEST_DATE = 64
 _LONGEST_VALIDATOR = 1_000
 
 
-def next_url(current: URL, location: str, *, visited: Sequence[str], max_redirects: int) -> str:
+def next_url(
+    current: URL,
+    location: str,
+    *,
+    visited: Sequence[str],
+    max_redirects: int,
+    has_new_cookie: bool = False,
+) -> str:
     """Return the URL that a `Location` header leads to, without its fragment.
 
-    `visited` are the URLs so far, `current` included. Raise FetchError if the header cannot be
-    parsed (bad_url), or for a loop or too many redirects (too_many_redirects).
+    `visited` are the URLs so far, `current` included. A site may lead to one of them again after it
+    has set a cookie. Raise FetchError if the header cannot be parsed (bad_url), or for a loop or
+    too many redirects (too_many_redirects).
     """
     try:
         target = str(current.join(URL(location)).with_fragment(None))
     except ValueError as error:
         message = f"cannot follow {str(current)!r} to {location!r}: {error}"
         raise FetchError(message, thing=str(current), reason="bad_url") from error
-    if target in visited or len(visited) > max_redirects:
+    is_loop = target in visited and not has_new_cookie
+    if is_loop or len(visited) > max_redirects:
         message = f"cannot fetch {visited[0]!r}: gave up after {len(visited)} redirects"
         raise FetchError(message, thing=visited[0], reason="too_many_redirects")
     return target

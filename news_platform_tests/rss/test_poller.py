@@ -1,6 +1,7 @@
 """Polling: how the response of a feed changes the ledger, and when it is polled again."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from news_platform.errors import FetchError
 from news_platform.rss import poll_results
 from news_platform.rss.ledger.feed_rows import claim_feeds, remark_of, upsert_feed, with_remark
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS, FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.poll_results import PollOptions
 from news_platform.web.fetch import Response
@@ -142,6 +143,48 @@ def test_a_feed_that_moved_onto_a_known_one_is_retired(sqlite_feeds: FeedHarness
     assert len(sqlite_feeds.rows()) == 1
 
 
+NEW = "https://post.example/new.xml"
+
+
+def test_a_feed_that_moves_there_and_back_is_polled_with_its_history(feeds: FeedHarness) -> None:
+    feeds.register(FEED, feed_group="News")
+    feeds.poll({FEED: rss(items(["a"], newest=NOW))})
+    body = rss(items(["b", "a"], newest=NOW))
+    away = response(NEW, body=body)
+    feeds.poll({FEED: _as_moved(away, FEED)}, now=NOW + timedelta(hours=7))
+    assert (feeds.row().status, feeds.row(NEW).status) == ("gone", "active")
+    # Even the same bytes, or a 304, tell that it has moved.
+    for hours, status in ((14, 200), (21, 304)):
+        here, there = (NEW, FEED) if status == 200 else (FEED, NEW)
+        found = response(there, status=status, body=body if status == 200 else b"")
+        feeds.poll({here: _as_moved(found, here)}, now=NOW + timedelta(hours=hours))
+        assert (feeds.row(here).status, feeds.row(there).status) == ("gone", "active")
+    row = feeds.row(NEW)
+    assert (row.feed_group, row.may_miss_items, row.notes) == ("News", False, "")
+    assert {poll.feed_url for poll in feeds.rows(FEED_POLLS)} == {NEW}
+    assert {item.feed_url for item in feeds.rows(FEED_ITEMS)} == {NEW}
+    assert {article.feed_url for article in feeds.rows()} == {NEW}
+
+
+@pytest.mark.parametrize("status", ["rejected", "unreachable", "gone", "paused", "retired"])
+def test_a_feed_that_moves_to_a_url_once_given_up_is_polled_there(
+    sqlite_feeds: FeedHarness, status: str
+) -> None:
+    sqlite_feeds.register(FEED, title="The Post")
+    sqlite_feeds.register(NEW)
+    with write_transaction(sqlite_feeds.engine) as transaction:
+        upsert_feed(transaction, NEW, status=status, verdict="language")
+    found = response(NEW, body=rss(items(["a"], newest=NOW)))
+    sqlite_feeds.poll({FEED: _as_moved(found, FEED)})
+    is_by_person = status in ("paused", "retired")
+    note = f", which is {status}" if is_by_person else ""
+    assert sqlite_feeds.row().notes == f"[moved to {NEW}{note}]"
+    row = sqlite_feeds.row(NEW)
+    assert (row.status, row.verdict) == (
+        (status, "language") if is_by_person else ("active", "")
+    )
+
+
 def test_a_poll_never_waits_for_its_own_lock_on_the_ledger(sqlite_feeds: FeedHarness) -> None:
     urls = [f"https://s{number}.example/rss" for number in range(12)]
     sqlite_feeds.register(*urls)
@@ -262,6 +305,10 @@ def test_the_feeds_of_a_dead_poller_are_polled_after_the_lease(sqlite_feeds: Fee
         early = NOW + timedelta(seconds=599)
         assert sqlite_feeds.poll(web, now=early, only_due=only_due).feeds == 0
     assert sqlite_feeds.poll(web, now=NOW + timedelta(seconds=600)).feeds == 1
+
+
+def _as_moved(found: Response, url: str) -> Response:
+    return replace(found, url=url, redirects=(url,), redirect_statuses=(301,))
 
 
 def _moved(url: str, final_url: str, *, statuses: tuple[int, ...]) -> Response:

@@ -138,7 +138,9 @@ def _failing_feeds(
     is_alarm = sa.or_(sa.and_(FEEDS.c.status.in_(POLLED), failing), _IS_GONE)
     for url, since, answer, status in connection.execute(sa.select(*columns).where(is_alarm)):
         if status == "gone":
-            detail = "its site says 410 Gone: `feeds remove` ends the alarm, `feeds resume` polls it"
+            detail = (
+                "its site says 410 Gone: `feeds remove` ends the alarm, `feeds resume` polls it"
+            )
         else:
             last = f"status {answer}" if answer else "no answer"
             detail = f"polls fail for {_hours((now - since).total_seconds())}, last: {last}"

@@ -108,7 +108,9 @@ def _problem(damage: str, unlisted: int, known: int) -> str:
     """Return why a list may not retire the feeds that it leaves out; '' if it may."""
     cure = f"mend it, or confirm it by `feeds import {OPML_FILE} --retire`"
     if damage and unlisted:
-        return f"it has {damage}, and {unlisted} of its {known} feeds are not in what is left; {cure}"
+        return (
+            f"it has {damage}, and {unlisted} of its {known} feeds are not in what is left; {cure}"
+        )
     if unlisted > _MAX_RETIRED_SHARE * known:
         return f"it no longer names {unlisted} of its {known} feeds; {cure}"
     return ""

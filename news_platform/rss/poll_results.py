@@ -248,10 +248,10 @@ class FeedPoll:
         feed, options = self.feed, self.options
         errors = feed.errors_in_row + (2 if kind == "hard" else 1)
         silent = days_without_update(feed.last_entry_date, now=self.now)
-        wait = failure_wait_seconds(errors, options=options)
+        wait, asked = failure_wait_seconds(errors, options=options), 0
         if response is not None and response.status != 200:
             # A Retry-After header can only lengthen the wait.
-            wait = max(wait, requested_wait_seconds(response.headers, now=self.now))
+            asked = requested_wait_seconds(response.headers, now=self.now)
         changes = {
             **self._checked(response),
             "status": "dead" if errors >= options.errors_until_dead else feed.status,
@@ -259,10 +259,15 @@ class FeedPoll:
             "failing_since": feed.failing_since or self.now,
             "no_updates_days": silent,
             "health_score": health_score(errors_in_row=errors, no_updates_days=silent),
-            "next_poll_at": next_poll_at(feed, wait, now=self.now),
+            "next_poll_at": next_poll_at(feed, wait, now=self.now, at_least=asked),
             "remark": remark or f"{kind} error: {reason}",
         }
         return PollResult(feed, reason, changes)
+
+    def postponed(self, wait_seconds: float) -> PollResult:
+        """Return the result for a feed whose host has asked us to wait: it was not fetched."""
+        due = next_poll_at(self.feed, 0, now=self.now, at_least=wait_seconds)
+        return PollResult(self.feed, "host_waits", {"claimed_until": None, "next_poll_at": due})
 
     def internal_error(self, cause: str) -> PollResult:
         """Return the result for a feed that our own code failed on."""
@@ -345,7 +350,7 @@ class FeedPoll:
     ) -> dict[str, Any]:
         feed = self.feed
         silent = days_without_update(newest, now=self.now)
-        wait = max(interval, requested_wait_seconds(response.headers, now=self.now))
+        asked = requested_wait_seconds(response.headers, now=self.now)
         return {
             "status": "active",
             "errors_in_row": 0,
@@ -361,15 +366,21 @@ class FeedPoll:
                 has_no_links=has_no_links,
             ),
             "interval_seconds": interval,
-            "next_poll_at": next_poll_at(feed, wait, now=self.now),
+            "next_poll_at": next_poll_at(feed, interval, now=self.now, at_least=asked),
             # Removes our remark about the failures; without any, the notes are not touched.
             **({"remark": ""} if feed.errors_in_row else {}),
         }
 
 
-def next_poll_at(feed: FeedRow, wait_seconds: int, *, now: datetime) -> datetime:
-    """Return when to poll the feed again; the wait differs a little from feed to feed."""
-    return now + timedelta(seconds=jittered(wait_seconds, key=feed.feed_url_canon))
+def next_poll_at(
+    feed: FeedRow, wait_seconds: int, *, now: datetime, at_least: float = 0
+) -> datetime:
+    """Return when to poll the feed again; the wait differs a little from feed to feed.
+
+    `at_least` is the wait that the site has asked for.
+    """
+    wait = max(jittered(wait_seconds, key=feed.feed_url_canon), at_least)
+    return now + timedelta(seconds=wait)
 
 
 def may_miss_items(turned_over_at: datetime | None, *, now: datetime) -> bool:

@@ -33,7 +33,7 @@ from news_platform.rss.poll_results import (
     turnover_interval_seconds,
 )
 from news_platform.takedowns.build_filters import refuse_taken_down
-from news_platform.web.fetch import Fetcher
+from news_platform.web.fetch import Fetcher, HostWaits
 from news_platform.web.responses import conditional_headers
 
 NO_SECRETS: Mapping[str, str] = MappingProxyType({})
@@ -178,6 +178,8 @@ class _PollRun:
                 max_body_bytes=self.options.max_body_bytes,
             )
             refuse_taken_down(response.final_url, takedowns)
+        except HostWaits as error:
+            return poll.postponed(error.wait_seconds)
         except FetchError as error:
             return poll.failed(error.reason)
         return await poll.evaluate(response, self.pool)

@@ -7,7 +7,7 @@ offsets, validators of 50 KB. A wait or validator that cannot be used is left ou
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]  # ships no types
@@ -23,6 +23,7 @@ _PERMANENT_STATUSES = frozenset((301, 308))
 RETRYABLE_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 # The longest wait that a header can cause; a longer one is cut to it.
 MAX_WAIT_SECONDS = 24 * 3600
+_DEFAULT_WAIT_SECONDS = 600
 # ASCII only: `\d` and `str.isdigit` accept digits that `int` rejects.
 _SECONDS = re.compile(r"[0-9]+")
 _MAX_AGE = re.compile(r"(?:^|[\s,])(?:s-maxage|max-age)\s*=\s*\"?([0-9]+)", re.IGNORECASE)
@@ -68,6 +69,18 @@ def requested_wait_seconds(headers: Mapping[str, str], *, now: datetime) -> int:
     """Return the longer wait of the two headers (lower-case names), 0 when there is none."""
     retry_after = parse_retry_after(headers.get("retry-after", ""), now=now)
     return max(retry_after or 0, parse_max_age(headers.get("cache-control", "")) or 0)
+
+
+def host_wait_seconds(status: int, headers: Mapping[str, str]) -> int:
+    """Return for how long an answer wants no further request of us to its host."""
+    if status not in (429, 503):
+        return 0
+    # Its own clock tells how far away a date is.
+    sent_at = parse_rfc822_date(headers.get("date", "")[:_LONGEST_DATE])
+    now = sent_at or datetime.max.replace(tzinfo=UTC)
+    wait = parse_retry_after(headers.get("retry-after", ""), now=now)
+    # "Too many requests" without a time means all of our requests, too.
+    return _DEFAULT_WAIT_SECONDS if wait is None and status == 429 else wait or 0
 
 
 def parse_retry_after(value: str, *, now: datetime) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from news_platform.rss.feed_admin import remove_feed
 from news_platform.rss.feed_alarms import (
     AlarmOptions,
     FeedAlarm,
@@ -14,7 +15,6 @@ from news_platform.rss.feed_alarms import (
     untold_alarms,
     update_alarms,
 )
-from news_platform.rss.feed_admin import remove_feed
 from news_platform.rss.ledger.feed_rows import read_feed, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform_tests.fakes import response

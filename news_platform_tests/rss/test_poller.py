@@ -18,6 +18,7 @@ from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.stages import FEED, NOW, FeedHarness
 from news_platform_tests.rss.web import items, rss
+from news_platform_tests.web import site as server
 
 
 def test_a_new_entry_becomes_a_pending_row_with_its_hash(feeds: FeedHarness) -> None:
@@ -113,8 +114,21 @@ def test_retry_after_delays_the_next_poll(sqlite_feeds: FeedHarness) -> None:
         {FEED: response(FEED, status=429, headers={"retry-after": "72000"})},
     )
     row = sqlite_feeds.row()
-    assert row.next_poll_at - NOW > timedelta(hours=17)
+    assert row.next_poll_at - NOW >= timedelta(hours=20)
     assert (row.status, row.errors_in_row) == ("active", 1)
+
+
+def test_a_host_that_asks_us_to_wait_is_not_asked_for_its_other_feeds(feeds: FeedHarness) -> None:
+    urls = [f"https://busy.example/{number}" for number in range(20)]
+    feeds.register(FEED, *urls)
+    sites = {f"busy.example/{n}": server.status(429, Retry_After="7200") for n in range(20)}
+    sites["post.example/rss"] = server.body(rss(items(["a"], newest=NOW)))
+    report, site = feeds.poll_site(sites)
+    assert report.outcomes == {"read": 1, "status_429": 2, "host_waits": 18}
+    assert len(site.requests) == 3
+    waiting = [feeds.row(url) for url in urls]
+    assert sorted(row.errors_in_row for row in waiting) == [0] * 18 + [1] * 2
+    assert all(row.next_poll_at - NOW > timedelta(hours=1.9) for row in waiting)
 
 
 def test_a_permanent_redirect_rewrites_the_address_and_a_temporary_one_does_not(
@@ -180,9 +194,7 @@ def test_a_feed_that_moves_to_a_url_once_given_up_is_polled_there(
     note = f", which is {status}" if is_by_person else ""
     assert sqlite_feeds.row().notes == f"[moved to {NEW}{note}]"
     row = sqlite_feeds.row(NEW)
-    assert (row.status, row.verdict) == (
-        (status, "language") if is_by_person else ("active", "")
-    )
+    assert (row.status, row.verdict) == ((status, "language") if is_by_person else ("active", ""))
 
 
 def test_a_poll_never_waits_for_its_own_lock_on_the_ledger(sqlite_feeds: FeedHarness) -> None:

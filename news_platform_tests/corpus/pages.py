@@ -95,6 +95,7 @@ def collect_pages(
         "text": ["text" for _ in pages],
         "http_date": [page.fetched_at for page in pages],
         "host": [reversed_domain(page.uri) for page in pages],
+        "warc_record_offset": [1000 * number for number in range(len(pages))],
     }
     write_table(
         store, raw_news_path(when, language, filename=warc), _filled(columns, RAW_NEWS), RAW_NEWS

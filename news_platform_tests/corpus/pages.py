@@ -89,7 +89,7 @@ def collect_pages(
 ) -> None:
     """Store pages of one language as one collected WARC with captures, its marker last."""
     when = date.fromisoformat(day)
-    columns = {
+    columns: dict[str, list[object]] = {
         "uri": [page.uri for page in pages],
         "tree": [page.html for page in pages],
         "text": ["text" for _ in pages],

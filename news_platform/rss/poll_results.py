@@ -285,7 +285,8 @@ class FeedPoll:
             changes |= self._alive(response, feed.last_entry_date, self._interval((), False))
             if feed.may_miss_items:
                 changes |= {"may_miss_items": False, "remark": ""}
-        return PollResult(feed, outcome, changes, **_move(feed, response))
+        moved_to, canonical = _move(feed, response)
+        return PollResult(feed, outcome, changes, moved_to=moved_to, moved_to_canon=canonical)
 
     def _read(self, response: Response, parsed: Feed, body_hash: str) -> PollResult:
         feed = self.feed
@@ -309,12 +310,14 @@ class FeedPoll:
         }
         if has_no_links:
             changes["remark"] = f"none of its {len(parsed.entries)} items links to a page"
+        moved_to, canonical = _move(feed, response)
         return PollResult(
             feed,
             "no_links" if has_no_links else "read",
             changes,
             entries,
-            **_move(feed, response),
+            moved_to=moved_to,
+            moved_to_canon=canonical,
             items=len(parsed.entries),
             items_without_link=sum(not entry.link for entry in parsed.entries),
             left_out=parsed.left_out,
@@ -388,10 +391,10 @@ def may_miss_items(turned_over_at: datetime | None, *, now: datetime) -> bool:
     return turned_over_at is not None and now - turned_over_at < _MAY_MISS_FOR
 
 
-def _move(feed: FeedRow, response: Response) -> dict[str, str]:
-    """Return the new URL if every redirect to it was permanent, else nothing."""
+def _move(feed: FeedRow, response: Response) -> tuple[str, str]:
+    """Return the new URL and its canonical form if all redirects to it were permanent, else ''."""
     new = response.final_url
     is_new = new != feed.feed_url and len(new) <= MAX_FEED_URL
     if not (is_new and is_permanent_redirect(response.redirect_statuses)):
-        return {}
-    return {"moved_to": new, "moved_to_canon": canonical_url(new)}
+        return "", ""
+    return new, canonical_url(new)

@@ -27,6 +27,7 @@ from news_platform.web.rate_limits import ConcurrencyLimits
 from news_platform.web.resolver import CachingResolver, Lookup, ResolverOptions
 from news_platform.web.responses import (
     REDIRECT_STATUSES,
+    FetchCookies,
     ResponseBody,
     host_wait_seconds,
     next_url,
@@ -76,9 +77,10 @@ class FetchOptions:
     `host_map` sends requests for a host, http or https, as plain HTTP to an address and port, for
     sites that a test or demo serves itself. Only these may have a private address, and
     `per_address` does not apply to them. Without `measures_time` every response takes 0 seconds, so
-    that two runs over the same sites record the same. With `waits_for_hosts`, a host that answers 429,
-    or 503 with Retry-After, is not asked again before its time (HostWaits). `allowed` are places of own networks. Other
-    places are reached through `proxy`, if there is one: `http://HOST:PORT`.
+    that two runs over the same sites record the same. With `waits_for_hosts`, a host that answers
+    429, or 503 with Retry-After, is not asked again before its time (HostWaits). `allowed` are
+    places of own networks. Other places are reached through `proxy`, if there is one:
+    `http://HOST:PORT`.
     """
 
     user_agent: str = "NewsPlatformBot/0.1"
@@ -141,31 +143,6 @@ class PoliteFetcher(Fetcher, Protocol):
         ...
 
 
-class _Cookies:
-    """The cookies that the redirects of one fetch have set, each sent to the sites it is for."""
-
-    def __init__(self) -> None:
-        self._jar: aiohttp.CookieJar | None = None
-
-    def headers(self, target: URL) -> dict[str, str]:
-        """Return the Cookie header for a request; none if no cookie is for it."""
-        found = self._jar.filter_cookies(target) if self._jar else {}
-        line = "; ".join(f"{name}={cookie.coded_value}" for name, cookie in found.items())
-        return {"Cookie": line} if line else {}
-
-    def add(self, redirect: "_Received", target: URL) -> bool:
-        """Take the cookies of a redirect; return whether it has set a new one."""
-        lines = redirect.repeated.get("set-cookie") or (redirect.headers.get("set-cookie", ""),)
-        if not any(lines):
-            return False
-        # "unsafe" only means that hosts that are addresses may have cookies, too.
-        jar = self._jar or aiohttp.CookieJar(unsafe=True)
-        before = {(cookie.key, cookie.value) for cookie in jar}
-        jar.update_cookies_from_headers(lines, target)
-        self._jar = jar
-        return not before.issuperset((cookie.key, cookie.value) for cookie in jar)
-
-
 class _Received(NamedTuple):
     """One response, which may be a redirect."""
 
@@ -174,6 +151,11 @@ class _Received(NamedTuple):
     body: bytes
     truncated: bool
     repeated: Mapping[str, tuple[str, ...]]
+
+    @property
+    def set_cookies(self) -> tuple[str, ...]:
+        line = self.headers.get("set-cookie")
+        return self.repeated.get("set-cookie") or ((line,) if line else ())
 
 
 @dataclass(slots=True)
@@ -281,7 +263,7 @@ class WebFetcher:
         own_origin = target.origin()
         redirects: list[str] = []
         statuses: list[int] = []
-        cookies = _Cookies()
+        cookies = FetchCookies()
         while True:
             # Another site must not learn the login, not even by a redirect of the first one.
             private = private_headers if target.origin() == own_origin else _NO_HEADERS
@@ -309,7 +291,7 @@ class WebFetcher:
                 location,
                 visited=redirects,
                 max_redirects=self.options.max_redirects,
-                has_new_cookie=cookies.add(received, target),
+                has_new_cookie=cookies.add(received.set_cookies, target),
             )
             target = self._checked(following)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
+import aiohttp
 import brotli  # type: ignore[import-untyped]  # ships no types
 from yarl import URL
 
@@ -130,6 +131,30 @@ def conditional_headers(*, etag: str, last_modified: str) -> dict[str, str]:
 def _is_sendable(value: str) -> bool:
     has_breaks = "\n" in value or "\r" in value
     return len(value) <= _LONGEST_VALIDATOR and not has_breaks and value == scrub_text(value)
+
+
+class FetchCookies:
+    """The cookies that the redirects of one fetch have set, each sent to the sites it is for."""
+
+    def __init__(self) -> None:
+        self._jar: aiohttp.CookieJar | None = None
+
+    def headers(self, target: URL) -> dict[str, str]:
+        """Return the Cookie header for a request; none if no cookie is for it."""
+        found = self._jar.filter_cookies(target) if self._jar else {}
+        line = "; ".join(f"{name}={cookie.coded_value}" for name, cookie in found.items())
+        return {"Cookie": line} if line else {}
+
+    def add(self, lines: Sequence[str], source: URL) -> bool:
+        """Take the Set-Cookie lines of a redirect; return whether one is new."""
+        if not lines:
+            return False
+        # "unsafe" only means that hosts that are addresses may have cookies, too.
+        jar = self._jar or aiohttp.CookieJar(unsafe=True)
+        before = {(cookie.key, cookie.value) for cookie in jar}
+        jar.update_cookies_from_headers(lines, source)
+        self._jar = jar
+        return not before.issuperset((cookie.key, cookie.value) for cookie in jar)
 
 
 # One encoding is normal and a proxy may add a second; more is an attack.

@@ -111,8 +111,10 @@ def dataset_asset(
 
 def _remove_gone(dataset: Dataset, *args: Any, **given: Any) -> None:
     """Remove the partitions of a run whose parents are gone, and say so in their metadata."""
-    platform = given.get("platform")
-    if platform is None or not gone_units(platform.data_root.store, dataset):
+    if dataset.partitions not in ("day", "month") or "platform" not in given:
+        return
+    platform = given["platform"]
+    if not gone_units(platform.data_root.store, dataset):
         return
     # Only a run that removes something pays for loading the engines of all features.
     from news_platform.composition.engines import open_dataset

@@ -117,7 +117,8 @@ def test_a_transaction_that_lost_a_deadlock_is_run_again(
 def test_a_renewal_that_fails_is_told_and_tried_again(
     sqlite_harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine, failed = sqlite_harness.engine, []
+    engine = sqlite_harness.engine
+    failed: list[str] = []
     add_pending(engine, f"{SITE}/slow")
 
     @sa.event.listens_for(engine, "before_cursor_execute")

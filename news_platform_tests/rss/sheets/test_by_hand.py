@@ -271,7 +271,11 @@ def test_an_admin_may_insist_on_a_feed_that_was_refused(harness: SheetHarness) -
 
 
 def test_an_admin_who_sets_a_feed_active_resumes_it(harness: SheetHarness) -> None:
-    dead = {"status": "dead", "errors_in_row": 12, "next_poll_at": NOW + timedelta(days=7)}
+    dead: dict[str, Any] = {
+        "status": "dead",
+        "errors_in_row": 12,
+        "next_poll_at": NOW + timedelta(days=7),
+    }
     with write_transaction(harness.engine) as change:
         upsert_feed(change, FEED, notes="ours [hard error: status_404]", **dead)
     harness.sync()

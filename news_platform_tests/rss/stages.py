@@ -187,6 +187,7 @@ class WorkerHarness:
         self.pool = pool
         self.full_texts = full_texts
         self.now = NOW
+        self.clock: Callable[[], datetime] | None = None
         self.pages: ObjectStore | None = None
         self.secrets: dict[str, str] = {}
         self.web = FakeFetcher({})
@@ -199,9 +200,11 @@ class WorkerHarness:
         self.web = FakeFetcher({**OPEN, **answers})
         return asyncio.run(self._work(self.web, options))
 
-    def work_site(self, sites: Mapping[str, Answer]) -> tuple[WorkReport, Site]:
+    def work_site(
+        self, sites: Mapping[str, Answer], *, options: WorkOptions | None = None
+    ) -> tuple[WorkReport, Site]:
         """Work on pending articles, with their pages from a real server."""
-        return over_site(sites, lambda fetcher: self._work(fetcher, None))
+        return over_site(sites, lambda fetcher: self._work(fetcher, options))
 
     async def _work(self, fetcher: PoliteFetcher, options: WorkOptions | None) -> WorkReport:
         context = worker_context(
@@ -211,7 +214,7 @@ class WorkerHarness:
             self.full_texts,
             places=WorkPlaces(self.full_texts, pages=self.pages),
             known_robots=self.surveyed.get,
-            clock=lambda: self.now,
+            clock=self.clock or (lambda: self.now),
             secrets=self.secrets,
         )
         return await work_articles(context, worker_id="w1", options=options or WorkOptions())

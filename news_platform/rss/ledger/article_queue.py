@@ -22,7 +22,7 @@ from news_platform.rss.ledger.tables import (
     RAW,
     REVISIONS,
 )
-from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.rss.ledger.transactions import LedgerTransaction, unnumbered_transaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import (
     LeaseTable,
@@ -131,7 +131,7 @@ def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) ->
 
 def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: datetime) -> None:
     """Restart the leases of these claims; a claim that another worker took over is not renewed."""
-    with engine.begin() as connection:
+    with unnumbered_transaction(engine) as connection:
         for claim in claims:
             # The table stores the start of a lease, so the length does not matter here.
             renew(connection, _LEASES, held_by(claim), term=LeaseTerm(now, 0))

@@ -4,7 +4,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from news_platform.articles.article import Article, guess_category
+from news_platform.articles.article import Article
+from news_platform.articles.category import guess_category
 from news_platform.rss.ledger.entries import FeedItem
 from news_platform.text.language import detect
 from news_platform.text.normalize import text_hash, without_meter_lines

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from news_platform.articles.article import guess_category
+from news_platform.articles.category import guess_category
 from news_platform.articles.block_features import StatedTexts, block_table
 from news_platform.articles.block_model import WORD_COLUMNS, load_model, word_matrix
 from news_platform.articles.body import page_blocks

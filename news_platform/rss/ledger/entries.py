@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry, with_link_key
-from news_platform.rss.ledger.article_queue import note_states
+from news_platform.rss.ledger.article_queue import DUE, note_states, queue_duplicate
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, FEED_POLLS, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.storage.chunks import chunked
@@ -26,6 +26,7 @@ LIMIT = "limit"
 _AGAIN = "a feed lists it again"
 _SEEN_COLUMNS = (
     RAW.c.row_id,
+    RAW.c.url_hash,
     RAW.c.title,
     RAW.c.published_at,
     RAW.c.sources_list,
@@ -127,13 +128,19 @@ def _age(entry: FeedEntry) -> float:
 
 
 def _known_rows(connection: sa.Connection, hashes: Sequence[str]) -> dict[str, int]:
-    """Return the Raw row_id of every URL hash that is in ArticlesIndex."""
+    """Return the Raw row_id of every URL hash that is in ArticlesIndex.
+
+    A duplicate by its text has a row of its own: its page may come to differ.
+    """
     known: dict[str, int] = {}
+    index = ARTICLES_INDEX.c
     for part in chunked(hashes):
-        chosen = sa.select(ARTICLES_INDEX.c.url_hash, ARTICLES_INDEX.c.row_id_raw).where(
-            ARTICLES_INDEX.c.url_hash.in_(part)
-        )
+        chosen = sa.select(index.url_hash, index.row_id_raw).where(index.url_hash.in_(part))
         known.update((key, row_id) for key, row_id in connection.execute(chosen))
+        own = sa.and_(RAW.c.url_hash == index.url_hash, RAW.c.status == "duplicate")
+        copies = sa.select(index.url_hash, RAW.c.row_id).join(RAW, own)
+        is_copy = (index.url_hash.in_(part), index.reason == "text")
+        known.update((key, row_id) for key, row_id in connection.execute(copies.where(*is_copy)))
     return known
 
 
@@ -282,9 +289,18 @@ class _Sighting:
             facts |= self._take_if_room()
         elif self._is_update(row, entry, before):
             self.updated += 1
-            # The worker fetches it again and compares the texts.
-            facts |= {"status": "pending", "next_try_at": None, "retries": 0}
+            facts |= self._fetch_again(row)
         return facts
+
+    def _fetch_again(self, row: sa.Row[Any]) -> dict[str, Any]:
+        """Queue a row whose publisher changed it; the worker compares the texts."""
+        if row.status == "processing":
+            # The worker may have fetched the page before the change.
+            return {"fetch_again": True}
+        if row.status == "duplicate":
+            queue_duplicate(self.transaction, row.row_id, row.url_hash, now=self.now, reason=_AGAIN)
+            return {}
+        return DUE
 
     def _take_if_room(self) -> dict[str, Any]:
         if self.taken >= self.room:
@@ -295,7 +311,7 @@ class _Sighting:
 
     def _is_update(self, row: sa.Row[Any], entry: FeedEntry, before: SaidBefore | None) -> bool:
         """Return whether the publisher changed an article that was worked on."""
-        if row.status not in ("stored", "error"):
+        if row.status not in ("stored", "error", "processing", "duplicate"):
             return False
         if before is None:
             return _is_later(entry.updated_at, row.fetched_at) and row.status == "stored"

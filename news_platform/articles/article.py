@@ -51,6 +51,14 @@ class Article:
     extractor_version: str = EXTRACTOR_VERSION
 
 
+@dataclass(frozen=True, slots=True)
+class ExtractedPage:
+    """The article of a page, and whether the page looks like that of an article."""
+
+    article: Article
+    looks_like_article: bool = False
+
+
 WRONG_PAGE = "leads to a page that is not the article"
 # Folders and files of pages that stand in for an article: consent, login, subscription, errors.
 _WALL_PATH_NAMES = """
@@ -83,6 +91,8 @@ _WALL_TITLE = re.compile(
 _MAX_WALL_TITLE = 60
 # Titles of one article share at least this much, also after an edit.
 _LEAST_OVERLAP = 0.2
+# Titles that share more than this are hardly those of two articles.
+_ENOUGH_OVERLAP = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +117,26 @@ class PageAsked:
     status: int | None = None
 
 
-def judge_page(
-    article: Article, *, url: str, looks_like_article: bool, asked: PageAsked
-) -> PageVerdict:
+def judge_page(page: ExtractedPage, *, url: str, asked: PageAsked) -> PageVerdict:
     """Return whether the page at `url` is the article that was asked for.
 
     A status other than 200 decides; otherwise two signs do, and one leaves a doubt.
     """
     if asked.status not in (None, 200):
         return PageVerdict(f"status {asked.status}")
-    signs = list(_signs(article, url=url, looks_like_article=looks_like_article, asked=asked))
+    signs = list(_signs(page, url=url, asked=asked))
     if len(signs) > 1:
         return PageVerdict(WRONG_PAGE)
     return PageVerdict(doubt=signs[0] if signs else "")
 
 
-def _signs(
-    article: Article, *, url: str, looks_like_article: bool, asked: PageAsked
-) -> Iterator[str]:
+def _signs(page: ExtractedPage, *, url: str, asked: PageAsked) -> Iterator[str]:
+    article = page.article
     if _wall_words(url) - _wall_words(asked.url):
         yield "wall_address"
     if len(article.title) <= _MAX_WALL_TITLE and _WALL_TITLE.match(article.title):
         yield "wall_title"
-    if not looks_like_article:
+    if not page.looks_like_article:
         yield "not_an_article"
     if asked.other_title and not titles_fit(asked.other_title, asked.title):
         yield "shared_address"
@@ -149,6 +156,11 @@ def fits(article: Article, *, url: str, title: str) -> bool | None:
 def titles_fit(left: str, right: str) -> bool:
     """Return whether two titles can be those of one article."""
     return title_overlap(left, right) >= _LEAST_OVERLAP
+
+
+def titles_agree(left: str, right: str) -> bool:
+    """Return whether two titles are most likely those of one article."""
+    return title_overlap(left, right) > _ENOUGH_OVERLAP
 
 
 def _wall_words(url: str) -> set[str]:

@@ -135,7 +135,7 @@ def _finish(
         result = extracted.result()
         if not isinstance(result, Done):
             return "failed"
-        return _rewrite(engine, places, row, result.value, now=now)
+        return _rewrite(engine, places, row, result.value.article, now=now)
     return INTERNAL_ERROR
 
 
@@ -143,11 +143,11 @@ def _rewrite(
     engine: sa.Engine, places: WorkPlaces, row: sa.Row[Any], found: Article, *, now: datetime
 ) -> str:
     with read_transaction(engine) as connection:
-        item = read_item(connection, row.row_id, prefer=row.feed_url)
+        item = read_item(connection, row.row_id, row.feed_url)
     article = merge_article(found, item)
     if not article.clean_text.strip():
         return "no_text"
-    columns = article_columns(article, item, url=row.article_url_canon)
+    columns = article_columns(article, item, url=row.article_url_canon, now=now)
     reference = places.write_full_text(row.url_hash, article.full_text)
     links = tuple(url_hash(link) for link in article.out_links)
     columns |= {"full_text_ref": reference, "full_text_expired_at": None}

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
-from news_platform.articles.article import Article
+from news_platform.articles.article import WRONG_PAGE, Article, ExtractedPage, titles_agree
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
@@ -29,6 +29,7 @@ from news_platform.rss.article_columns import (
     article_columns,
     feed_article,
     has_text,
+    judge_claimed,
     merge_article,
 )
 from news_platform.rss.article_files import WorkPlaces, full_text_path
@@ -41,7 +42,13 @@ from news_platform.rss.ledger.article_queue import (
     forget_article,
     renew_claims,
 )
-from news_platform.rss.ledger.article_store import store_article
+from news_platform.rss.ledger.article_store import (
+    AddressHolder,
+    other_holders,
+    retract_article,
+    store_article,
+    taken_by,
+)
 from news_platform.rss.ledger.entries import FeedItem, read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
@@ -50,7 +57,10 @@ from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.responses import requested_wait_seconds
-from news_platform.web.urls import canonical_url, url_hash, url_host
+from news_platform.web.urls import canonical_url, stated_address, url_hash, url_host
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,34 +300,63 @@ class _WorkRun:
         return await self._store_page(claim, response, extracted.value, final)
 
     async def _store_page(
-        self, claim: ArticleClaim, response: Response, found: Article, decision: RobotsDecision
+        self, claim: ArticleClaim, response: Response, page: ExtractedPage, decision: RobotsDecision
     ) -> str:
-        item = await self._item(claim)
+        item, found = await self._item(claim), page.article
+        final = canonical_url(response.final_url)
+        stated = stated_address(final, found.canonical_link)
+        if self.options.takedowns.covers_url(stated):
+            await asyncio.to_thread(self.options.keep_alias, (claim.url_canon, stated))
+            return await self._forget(claim)
+        others = await self._read(other_holders, claim.row_id, (final, stated))
+        other_title = others[final].title if final in others else ""
+        verdict = judge_claimed(claim, page, item, url=response.final_url, other_title=other_title)
+        facts = _robots_columns(decision)
+        if verdict.reason:
+            if final in others:
+                await self._retract(others[final])
+            return await self._fail(claim, verdict.reason, soft=False, **facts)
         article = merge_article(found, item)
         # Not retried: the page was fetched in full, and its text needs scripts or a login.
         if not article.clean_text.strip():
             reason = "paywall: no text" if article.is_paywalled else "no article text found"
-            facts = {"is_paywalled": article.is_paywalled, **_robots_columns(decision)}
+            facts |= {"is_paywalled": article.is_paywalled}
             return await self._fail(claim, reason, soft=False, **facts)
-        facts = {
-            **_robots_columns(decision),
-            "page_ref": await asyncio.to_thread(self.context.places.write_page, response.body),
+        facts |= {
             "page_url": response.final_url,
             "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
+            "page_doubt": verdict.doubt,
         }
-        url = canonical_url(response.final_url)
-        return await self._store(claim, article, item, url=url, facts=facts)
+        # A template may state one address for all its pages.
+        if stated in others and not titles_agree(others[stated].title, article.title):
+            stated = final
+        return await self._store(claim, article, item, url=stated, facts=facts, body=response.body)
+
+    async def _retract(self, holder: AddressHolder) -> None:
+        """Take back the text of an article that another one leads to, if it was in doubt."""
+
+        def write(transaction: LedgerTransaction) -> str:
+            return retract_article(transaction, holder.row_id, WRONG_PAGE, now=self.context.clock())
+
+        if holder.is_doubtful and (retracted := await self._write(write)):
+            paths = [full_text_path(retracted)]
+            await asyncio.to_thread(self.context.places.full_texts.delete, paths)
 
     async def _store_feed_text(self, claim: ArticleClaim, item: FeedItem) -> str:
         article = await asyncio.to_thread(feed_article, item)
         return await self._store(claim, article, item, url=claim.url_canon, facts={})
 
     async def _item(self, claim: ArticleClaim) -> FeedItem:
-        def read() -> FeedItem:
-            with read_transaction(self.context.engine) as connection:
-                return read_item(connection, claim.row_id, prefer=claim.feed_url)
+        return await self._read(read_item, claim.row_id, claim.feed_url)
 
-        return await asyncio.to_thread(read)
+    async def _read(
+        self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **given: P.kwargs
+    ) -> T:
+        def run() -> T:
+            with read_transaction(self.context.engine) as connection:
+                return read(connection, *args, **given)
+
+        return await asyncio.to_thread(run)
 
     async def _store(
         self,
@@ -327,16 +366,20 @@ class _WorkRun:
         *,
         url: str,
         facts: Mapping[str, Any],
+        body: bytes | None = None,
     ) -> str:
         now, context = self.context.clock(), self.context
-        # The file first, then the row: a row must never refer to a missing file.
+        # Computed before the transaction: on PostgreSQL other workers wait while it is open.
+        columns = article_columns(article, item, url=url, now=now)
+        if claim.text_hash and (reason := await self._read(taken_by, claim.row_id, columns)):
+            return await self._close(claim, "kept", "error", reason, processed_at=now)
+        # The files first, then the row: a row must never refer to a missing file.
         reference = await asyncio.to_thread(
             context.places.write_full_text, url_hash(url), article.full_text
         )
-        # Computed before the transaction: on PostgreSQL other workers wait while it is open.
-        columns = article_columns(article, item, url=url)
+        if body is not None:
+            columns["page_ref"] = await asyncio.to_thread(context.places.write_page, body)
         link_hashes = tuple(url_hash(link) for link in article.out_links)
-
         stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
 
         def write(transaction: LedgerTransaction) -> str:

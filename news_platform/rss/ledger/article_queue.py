@@ -54,6 +54,7 @@ _CLAIM_COLUMNS = (
     RAW.c.text_hash,
     RAW.c.text_source,
     RAW.c.deferred_since,
+    RAW.c.title,
 )
 # Of one source; the newest of a long feed must not keep all other sites waiting.
 _SHARE_PER_CLAIM = 0.2
@@ -92,6 +93,7 @@ class ArticleClaim:
     text_hash: str
     text_source: str = ""
     deferred_since: datetime | None = None
+    title: str = ""
 
 
 def claim_articles(

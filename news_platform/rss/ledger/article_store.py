@@ -4,7 +4,8 @@ Each result is written in one ledger transaction, and only while the worker's cl
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from news_platform.rss.ledger.article_queue import (
 )
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.web.urls import url_hash
 
 StoreResult = Literal[
     "stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "kept", "lost"
@@ -69,6 +71,45 @@ def store_article(
     writer.write_links(row.row_id, link_hashes)
     # Of the two, one was counted as stored already, and the other is the duplicate.
     return "duplicate_text" if twin is not None else result
+
+
+@dataclass(frozen=True, slots=True)
+class AddressHolder:
+    """The article that has an address; it is doubtful if its page may be that of another one."""
+
+    row_id: int
+    title: str
+    is_doubtful: bool
+
+
+def other_holders(
+    connection: sa.Connection, row_id: int, urls: Iterable[str]
+) -> dict[str, AddressHolder]:
+    """Return the other articles that ArticlesIndex holds for canonical URLs."""
+    raw, keys = RAW.c, {url_hash(url): url for url in urls}
+    is_doubtful = sa.and_(raw.page_doubt != "", raw.status == "stored")
+    chosen = (
+        sa.select(ARTICLES_INDEX.c.url_hash, raw.row_id, raw.title, is_doubtful)
+        .join(RAW, ARTICLES_INDEX.c.row_id_raw == raw.row_id)
+        .where(ARTICLES_INDEX.c.url_hash.in_(keys), raw.row_id != row_id)
+    )
+    return {keys[row[0]]: AddressHolder(*row[1:]) for row in connection.execute(chosen)}
+
+
+def retract_article(
+    transaction: LedgerTransaction, row_id: int, reason: str, *, now: datetime
+) -> str:
+    """Take the text of another page back from an article; return its url_hash, or '' if gone."""
+    writer = _Writer(transaction, now)
+    chosen = sa.select(RAW).where(RAW.c.row_id == row_id, RAW.c.status == "stored")
+    row = transaction.connection.execute(chosen.with_for_update()).one_or_none()
+    if row is None:
+        return ""
+    emptied = {"text_hash": "", "clean_text": "", "clean_text_len": 0, "full_text_ref": ""}
+    writer.update_raw(row_id, **emptied, unique_text_hash=None, status="error", error_msg=reason)
+    writer.write_links(row_id, ())
+    note_states(transaction.connection, [row_id], "error", now=now, reason=reason)
+    return str(row.url_hash)
 
 
 def taken_by(connection: sa.Connection, row_id: int, columns: Mapping[str, Any]) -> str:
@@ -144,7 +185,8 @@ def text_delta(old: str, new: str) -> str:
 
 def _with_feed_facts(row: sa.Row[Any], columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns; the date and title of the page come first, those of the feed second."""
-    return {**columns, **{it: columns[it] or getattr(row, it) for it in ("published_at", "title")}}
+    filled = ("published_at", "stated_published_at", "title")
+    return {**columns, **{it: columns[it] or getattr(row, it) for it in filled}}
 
 
 class _Writer:

@@ -6,13 +6,15 @@ poll it becomes a skipped one, so that nothing is lost without a trace. A known 
 article is kept in `feed_items`: a difference means that the publisher changed the article.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.articles.article import titles_agree
 from news_platform.rss.feeds import FeedEntry, with_link_key
 from news_platform.rss.ledger.article_queue import DUE, note_states, queue_duplicate
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, FEED_POLLS, RAW
@@ -23,7 +25,10 @@ from news_platform.web.urls import registrable_domain, url_host
 
 # Why a row was skipped that the limit of a poll left out; a later poll takes it if it still can.
 LIMIT = "limit"
+# A zone that is missing or wrong, or an article of tomorrow; what is later was never published.
+_AHEAD = timedelta(days=1)
 _AGAIN = "a feed lists it again"
+_MOVED = "its feed links to a new address"
 _SEEN_COLUMNS = (
     RAW.c.row_id,
     RAW.c.url_hash,
@@ -74,6 +79,15 @@ class FeedItem:
     is_paywalled: bool = False
 
 
+def believed_date(
+    stated: datetime | None, *, now: datetime
+) -> tuple[datetime | None, datetime | None]:
+    """Return when an article was published, and the stated date if it is too far ahead for that."""
+    if stated is None or stated <= now + _AHEAD:
+        return stated, None
+    return None, stated
+
+
 def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
     """Return the entries that link to a web page, one per URL, newest first."""
     found: dict[str, FeedEntry] = {}
@@ -103,6 +117,7 @@ def add_entries(
         entries = {k: one for k, one in entries.items() if not takedowns.covers_url(one.link)}
     # ArticlesIndex also holds the aliases of an article, which Raw has in one row.
     known = _known_rows(transaction.connection, list(entries))
+    known |= _moved_rows(transaction, feed_url, entries, known, now=now)
     # Several URLs may belong to one row; the first, which is the newest, wins.
     seen = {known[key]: entries[key] for key in reversed(list(entries)) if key in known}
     said = read_items(transaction.connection, feed_url, list(seen))
@@ -142,6 +157,66 @@ def _known_rows(connection: sa.Connection, hashes: Sequence[str]) -> dict[str, i
         is_copy = (index.url_hash.in_(part), index.reason == "text")
         known.update((key, row_id) for key, row_id in connection.execute(copies.where(*is_copy)))
     return known
+
+
+def _moved_rows(
+    transaction: LedgerTransaction,
+    feed_url: str,
+    entries: Mapping[str, FeedEntry],
+    known: Mapping[str, int],
+    *,
+    now: datetime,
+) -> dict[str, int]:
+    """Return the rows of articles that the feed links to under a new address, and move them there.
+
+    The feed gives such an item the same id and a similar title. An id that has named two links at
+    once names no article.
+    """
+    counted = Counter(entry.id for entry in entries.values())
+    new = {entry.id: key for key, entry in entries.items() if key not in known and entry.id}
+    alone = {item_id: key for item_id, key in new.items() if counted[item_id] == 1}
+    rows: dict[str, list[sa.Row[Any]]] = {}
+    for part in chunked(alone):
+        chosen = (
+            sa.select(FEED_ITEMS.c.item_id, FEED_ITEMS.c.title.label("said"), RAW)
+            .join(RAW, RAW.c.row_id == FEED_ITEMS.c.row_id)
+            .where(FEED_ITEMS.c.feed_url == feed_url, FEED_ITEMS.c.item_id.in_(part))
+        )
+        for row in transaction.connection.execute(chosen):
+            rows.setdefault(row.item_id, []).append(row)
+    moved: dict[str, int] = {}
+    for item_id, found in rows.items():
+        entry, row = entries[alone[item_id]], found[0]
+        if len(found) == 1 and row.status != "duplicate" and titles_agree(row.said, entry.title):
+            _move_row(transaction, row, entry, now=now)
+            moved[alone[item_id]] = row.row_id
+    return moved
+
+
+def _move_row(
+    transaction: LedgerTransaction, row: sa.Row[Any], entry: FeedEntry, *, now: datetime
+) -> None:
+    """Give a row a new address, where it is fetched again; the old one becomes an alias."""
+    due = {"fetch_again": True} if row.status == "processing" else DUE
+    aliases = tuple(dict.fromkeys((*row.aliases, row.article_url_canon)))
+    address = {"article_url_canon": entry.link_canon, "url_hash": entry.link_hash}
+    transaction.connection.execute(
+        sa.update(RAW)
+        .where(RAW.c.row_id == row.row_id)
+        .values(
+            **due, **address, article_url=entry.link, aliases=aliases, changed_seq=transaction.seq
+        )
+    )
+    note_states(transaction.connection, [row.row_id], "pending", now=now, reason=_MOVED)
+    index = ARTICLES_INDEX.c
+    seqs = {"changed_seq": transaction.seq, "seen_seq": transaction.seq}
+    transaction.connection.execute(
+        sa.update(ARTICLES_INDEX)
+        .where(index.url_hash == row.url_hash)
+        .values(is_duplicate=True, reason="moved", **seqs)
+    )
+    seen = {"row_id_raw": row.row_id, "first_seen": now, "last_seen": now}
+    transaction.connection.execute(sa.insert(ARTICLES_INDEX).values(**address, **seen, **seqs))
 
 
 def _insert(
@@ -196,6 +271,7 @@ def _inserted_rows(transaction: LedgerTransaction, hashes: Sequence[str]) -> dic
 def _raw_row(
     transaction: LedgerTransaction, feed_url: str, entry: FeedEntry, *, now: datetime
 ) -> dict[str, Any]:
+    published_at, stated = believed_date(entry.published_at, now=now)
     return {
         "source": registrable_domain(url_host(entry.link_canon)),
         "feed_url": feed_url,
@@ -203,7 +279,8 @@ def _raw_row(
         "article_url_canon": entry.link_canon,
         "url_hash": entry.link_hash,
         "found_at": now,
-        "published_at": entry.published_at,
+        "published_at": published_at,
+        "stated_published_at": stated,
         "title": entry.title,
         "summary": entry.summary,
         "image_url": entry.content.image_url,
@@ -281,8 +358,9 @@ class _Sighting:
         facts: dict[str, Any] = {}
         if entry.title and not row.title:
             facts["title"] = entry.title
-        if row.published_at is None and entry.published_at is not None:
-            facts["published_at"] = entry.published_at
+        published_at, _ = believed_date(entry.published_at, now=self.now)
+        if row.published_at is None and published_at is not None:
+            facts["published_at"] = published_at
         if self.feed_url not in row.sources_list:
             facts["sources_list"] = (*row.sources_list, self.feed_url)
         if row.status == "skipped" and row.error_msg == LIMIT:
@@ -364,7 +442,7 @@ def has_items(connection: sa.Connection, feed_url: str) -> bool:
     return connection.execute(sa.select(polls.id).where(*had_items).limit(1)).first() is not None
 
 
-def read_item(connection: sa.Connection, row_id: int, *, prefer: str) -> FeedItem:
+def read_item(connection: sa.Connection, row_id: int, prefer: str) -> FeedItem:
     """Return what the feeds say about an article: the longest text, first of the feed `prefer`."""
     columns = [FEED_ITEMS.c[name] for name in FeedItem.__slots__]
     chosen = sa.select(FEED_ITEMS.c.feed_url, *columns).where(FEED_ITEMS.c.row_id == row_id)

@@ -55,8 +55,8 @@ from news_platform.rss.ledger.transactions import LedgerTransaction, note_metric
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
-from news_platform.web.fetch import PoliteFetcher, Response
-from news_platform.web.responses import requested_wait_seconds
+from news_platform.web.fetch import HostWaits, PoliteFetcher, Response
+from news_platform.web.responses import RETRYABLE_STATUSES, requested_wait_seconds
 from news_platform.web.urls import canonical_url, stated_address, url_hash, url_host
 
 P = ParamSpec("P")
@@ -119,8 +119,6 @@ class WorkReport:
         return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
 
 
-# A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
-_RETRY_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 # Reasons of a FetchError that a retry does not change.
 _FINAL_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
 _HTML_TYPES = ("html", "xml")
@@ -235,6 +233,12 @@ class _WorkRun:
         with boundary("article", claim.url_canon) as unit:
             try:
                 return await self._attempt(claim)
+            except HostWaits as error:
+                # Not counted as a retry: the article itself was not asked for.
+                until = self.context.clock() + timedelta(seconds=error.wait_seconds)
+                return await self._close(
+                    claim, "deferred", "pending", str(error), next_try_at=until
+                )
             except FetchError as error:
                 soft = error.reason not in _FINAL_REASONS
                 return await self._fail(claim, error.reason, soft=soft)
@@ -244,12 +248,12 @@ class _WorkRun:
         return INTERNAL_ERROR
 
     async def _attempt(self, claim: ArticleClaim) -> str:
-        if self.options.takedowns.covers(claim.url_canon):
+        if any(map(self.options.takedowns.covers, (claim.url_canon, claim.link))):
             return await self._forget(claim)
         own = self.own_settings.get(claim.feed_url, _DEFAULT)
         if own.feed_text_is_enough and has_text(item := await self._item(claim)):
             return await self._store_feed_text(claim, item)
-        decision = await self.robots.decide(claim.url_canon, user_agent=own.user_agent)
+        decision = await self.robots.decide(claim.link, user_agent=own.user_agent)
         if decision.answer == "disallowed":
             return await self._skip(claim, "robots.txt disallows it", decision)
         if decision.answer == "unknown":
@@ -257,16 +261,17 @@ class _WorkRun:
         response = await self._fetch(claim, own)
         if response.status != 200:
             wait = requested_wait_seconds(response.headers, now=self.context.clock())
-            soft = response.status in _RETRY_STATUSES
+            soft = response.status in RETRYABLE_STATUSES
             return await self._fail(claim, f"status {response.status}", soft=soft, wait=wait)
         return await self._extract(claim, response, own)
 
     async def _fetch(self, claim: ArticleClaim, own: FeedSettings) -> Response:
-        """Fetch the canonical URL, which has no trackers; if refused, the URL of the feed."""
-        response = await self._get(claim.url_canon, claim, own)
-        refused = response.status >= 400 and response.status not in _RETRY_STATUSES
-        if refused and claim.url != claim.url_canon:
-            return await self._get(claim.url, claim, own)
+        """Fetch the link of the feed without trackers; if refused, as it is, or the known URL."""
+        links = dict.fromkeys((claim.link, claim.url, claim.url_canon))
+        for link in links:
+            response = await self._get(link, claim, own)
+            if response.status < 400 or response.status in RETRYABLE_STATUSES:
+                break
         return response
 
     async def _get(self, url: str, claim: ArticleClaim, own: FeedSettings) -> Response:
@@ -279,7 +284,7 @@ class _WorkRun:
         # A page without a Content-Type is tried as HTML.
         if kind and not any(part in kind for part in _HTML_TYPES):
             return await self._skip(claim, f"content type {kind}")
-        chain = (claim.url_canon, *response.redirects, response.final_url)
+        chain = (claim.url_canon, claim.link, *response.redirects, response.final_url)
         if any(map(self.options.takedowns.covers_url, chain)):
             # The next poll knows the address and does not fetch it again.
             await asyncio.to_thread(self.options.keep_alias, chain)

@@ -32,6 +32,7 @@ from news_platform.storage.sql.leases import (
     is_held,
     renew,
 )
+from news_platform.web.urls import canonical_url
 
 _LEASES = LeaseTable(
     key=RAW.c.row_id,
@@ -94,6 +95,11 @@ class ArticleClaim:
     text_source: str = ""
     deferred_since: datetime | None = None
     title: str = ""
+
+    @property
+    def link(self) -> str:
+        """Return the canonical form of the feed's link; a redirect gives the row another URL."""
+        return canonical_url(self.url)
 
 
 def claim_articles(

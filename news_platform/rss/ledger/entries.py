@@ -196,27 +196,27 @@ def _moved_rows(
 def _move_row(
     transaction: LedgerTransaction, row: sa.Row[Any], entry: FeedEntry, *, now: datetime
 ) -> None:
-    """Give a row a new address, where it is fetched again; the old one becomes an alias."""
+    """Let a row be fetched from a new address; the worker makes it the row's own."""
     due = {"fetch_again": True} if row.status == "processing" else DUE
-    aliases = tuple(dict.fromkeys((*row.aliases, row.article_url_canon)))
-    address = {"article_url_canon": entry.link_canon, "url_hash": entry.link_hash}
+    changed = sa.update(RAW).where(RAW.c.row_id == row.row_id)
     transaction.connection.execute(
-        sa.update(RAW)
-        .where(RAW.c.row_id == row.row_id)
-        .values(
-            **due, **address, article_url=entry.link, aliases=aliases, changed_seq=transaction.seq
+        changed.values(**due, article_url=entry.link, changed_seq=transaction.seq)
+    )
+    if row.status != "processing":
+        note_states(transaction.connection, [row.row_id], "pending", now=now, reason=_MOVED)
+    transaction.connection.execute(
+        sa.insert(ARTICLES_INDEX).values(
+            url_hash=entry.link_hash,
+            article_url_canon=entry.link_canon,
+            row_id_raw=row.row_id,
+            first_seen=now,
+            last_seen=now,
+            is_duplicate=True,
+            reason="moved",
+            changed_seq=transaction.seq,
+            seen_seq=transaction.seq,
         )
     )
-    note_states(transaction.connection, [row.row_id], "pending", now=now, reason=_MOVED)
-    index = ARTICLES_INDEX.c
-    seqs = {"changed_seq": transaction.seq, "seen_seq": transaction.seq}
-    transaction.connection.execute(
-        sa.update(ARTICLES_INDEX)
-        .where(index.url_hash == row.url_hash)
-        .values(is_duplicate=True, reason="moved", **seqs)
-    )
-    seen = {"row_id_raw": row.row_id, "first_seen": now, "last_seen": now}
-    transaction.connection.execute(sa.insert(ARTICLES_INDEX).values(**address, **seen, **seqs))
 
 
 def _insert(

@@ -16,7 +16,7 @@ from news_platform.articles.article import (
 )
 from news_platform.articles.category import guess_category
 from news_platform.rss.ledger.article_queue import ArticleClaim
-from news_platform.rss.ledger.entries import FeedItem, believed_date
+from news_platform.rss.ledger.feed_items import FeedItem, believed_date
 from news_platform.text.language import detect
 from news_platform.text.normalize import text_hash, unique_text_hash, without_meter_lines
 from news_platform.web.urls import url_hash

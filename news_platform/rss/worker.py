@@ -7,12 +7,11 @@ results are written to the ledger one by one.
 import asyncio
 import logging
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import zip_longest
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
@@ -40,6 +39,7 @@ from news_platform.rss.ledger.article_queue import (
     claim_articles,
     close_article,
     forget_article,
+    interleave_hosts,
     renew_claims,
 )
 from news_platform.rss.ledger.article_store import (
@@ -49,7 +49,7 @@ from news_platform.rss.ledger.article_store import (
     store_article,
     taken_by,
 )
-from news_platform.rss.ledger.entries import FeedItem, read_item
+from news_platform.rss.ledger.feed_items import FeedItem, read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
@@ -57,7 +57,7 @@ from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.fetch import HostWaits, PoliteFetcher, Response
 from news_platform.web.responses import RETRYABLE_STATUSES, requested_wait_seconds
-from news_platform.web.urls import canonical_url, stated_address, url_hash, url_host
+from news_platform.web.urls import canonical_url, stated_address, url_hash
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,21 +148,6 @@ async def work_articles(
 def _record_metrics(context: WorkerContext, outcomes: Counter[str]) -> None:
     with write_transaction(context.engine) as transaction:
         note_metrics(transaction, "work", outcomes, now=context.clock())
-
-
-def interleave_hosts(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
-    """Return the claims with their hosts taking turns.
-
-    Requests to one host wait for each other; in turns, one host cannot stop all consumers.
-    """
-    by_host: dict[str, deque[ArticleClaim]] = {}
-    for claim in claims:
-        host = ""
-        with boundary("article", claim.url_canon):
-            host = url_host(claim.url_canon)
-        by_host.setdefault(host, deque()).append(claim)
-    turns = zip_longest(*by_host.values())
-    return [claim for turn in turns for claim in turn if claim is not None]
 
 
 class _WorkRun:
@@ -316,7 +301,7 @@ class _WorkRun:
         others = await self._read(other_holders, claim.row_id, (final, stated))
         other_title = others[final].title if final in others else ""
         verdict = judge_claimed(claim, page, item, url=response.final_url, other_title=other_title)
-        facts = _robots_columns(decision)
+        facts = decision.columns
         if verdict.reason:
             if final in others:
                 await self._retract(others[final])
@@ -406,7 +391,7 @@ class _WorkRun:
     async def _skip(
         self, claim: ArticleClaim, reason: str, decision: RobotsDecision | None = None
     ) -> str:
-        columns = _robots_columns(decision) if decision else {}
+        columns = decision.columns if decision else {}
         done = {"processed_at": self.context.clock(), **columns}
         return await self._close(claim, "skipped", "skipped", reason, **done)
 
@@ -461,11 +446,3 @@ class _WorkRun:
 
         async with self.writing:
             return await asyncio.to_thread(run)
-
-
-def _robots_columns(decision: RobotsDecision) -> dict[str, Any]:
-    return {
-        "robots_rule": decision.rule,
-        "robots_file": decision.file,
-        "robots_at": decision.read_at,
-    }

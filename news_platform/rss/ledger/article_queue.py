@@ -5,13 +5,16 @@ The table of articles has the present state alone; each change is appended to `a
 the transaction that makes it. The newest changes of an article are kept, and end with it.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from news_platform.isolation.boundary import boundary
 from news_platform.rss.ledger.tables import (
     ALERT_MATCHES,
     ANALYSES,
@@ -32,7 +35,7 @@ from news_platform.storage.sql.leases import (
     is_held,
     renew,
 )
-from news_platform.web.urls import canonical_url
+from news_platform.web.urls import canonical_url, url_host
 
 _LEASES = LeaseTable(
     key=RAW.c.row_id,
@@ -134,6 +137,21 @@ def _fair_share(is_due: sa.ColumnElement[bool], limit: int) -> sa.Select[tuple[i
     ranked = sa.select(RAW.c.row_id, ((place - 1) // share).label("turn")).where(is_due).subquery()
     order = (ranked.c.turn, ranked.c.row_id.desc())
     return sa.select(ranked.c.row_id).order_by(*order).limit(limit)
+
+
+def interleave_hosts(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
+    """Return the claims with their hosts taking turns.
+
+    Requests to one host wait for each other; in turns, one host cannot stop all consumers.
+    """
+    by_host: dict[str, deque[ArticleClaim]] = {}
+    for claim in claims:
+        host = ""
+        with boundary("article", claim.url_canon):
+            host = url_host(claim.url_canon)
+        by_host.setdefault(host, deque()).append(claim)
+    turns = zip_longest(*by_host.values())
+    return [claim for turn in turns for claim in turn if claim is not None]
 
 
 def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> bool:

@@ -117,12 +117,17 @@ class PageAsked:
     status: int | None = None
 
 
+def is_error_status(status: int | None) -> bool:
+    """Return whether a page of this HTTP status is not an article; None if it is not known."""
+    return status not in (None, 200)
+
+
 def judge_page(page: ExtractedPage, *, url: str, asked: PageAsked) -> PageVerdict:
     """Return whether the page at `url` is the article that was asked for.
 
     A status other than 200 decides; otherwise two signs do, and one leaves a doubt.
     """
-    if asked.status not in (None, 200):
+    if is_error_status(asked.status):
         return PageVerdict(f"status {asked.status}")
     signs = list(_signs(page, url=url, asked=asked))
     if len(signs) > 1:

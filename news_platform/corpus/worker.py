@@ -5,7 +5,7 @@ Only worker processes import it; the models are loaded at import, which has its 
 
 import gc
 
-from news_platform.articles.article import ExtractedPage, PageAsked, judge_page
+from news_platform.articles.article import ExtractedPage, PageAsked, is_error_status, judge_page
 from news_platform.articles.block_model import load_model
 from news_platform.articles.extract import inspect_page
 from news_platform.articles.page_model import load_page_model, page_features
@@ -22,7 +22,7 @@ from news_platform.text.language import COMMON_LANGUAGES, detect
 
 def classify_page(page: CrawlPage) -> ClassifiedPage:
     """Extract the article of a page, and decide whether the page is one."""
-    if page.status not in (None, 200):
+    if is_error_status(page.status):
         return ClassifiedPage(None, ERROR_STATUS)
     found = inspect_page(page.html, page.url)
     if found is None or not found.article.clean_text:

@@ -198,12 +198,9 @@ def feed_frame(articles: pl.DataFrame) -> pl.DataFrame:
         value = pl.col(own) if known else pl.lit(None)
         columns.append(value.cast(dtype).alias(name))
     cut = pl.col("clean_text_len") > pl.col("clean_text").str.len_chars()
-    doubtful = (pl.col("page_doubt") if "page_doubt" in articles.columns else pl.lit("")).fill_null(
-        ""
-    ) != ""
-    rows = articles.select(
-        *columns, cut.fill_null(False).alias("is_cut"), doubtful.alias("is_doubtful")
-    ).with_columns(
+    doubt = pl.col("page_doubt") if "page_doubt" in articles.columns else pl.lit("")
+    facts = {"is_cut": cut.fill_null(False), "is_doubtful": doubt.fill_null("") != ""}
+    rows = articles.select(*columns, **facts).with_columns(
         source=pl.lit(FEED_SOURCE),
         title=_or_null("title"),
         subtitle=_or_null("subtitle"),

@@ -18,9 +18,14 @@ import sqlalchemy as sa
 
 from news_platform.articles.article import WRONG_PAGE, Article, ExtractedPage, titles_agree
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.errors import FetchError
+from news_platform.errors import FetchError, StorageError
 from news_platform.html.decode import content_type_charset
-from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, consume_claims
+from news_platform.isolation.boundary import (
+    INTERNAL_ERROR,
+    boundary,
+    consume_claims,
+    describe_cause,
+)
 from news_platform.isolation.pool import Done, Pool
 from news_platform.logs import bound
 from news_platform.rss.article_columns import (
@@ -36,6 +41,7 @@ from news_platform.rss.feed_settings import FeedSettings, page_headers
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
     OpenStatus,
+    WorkReport,
     claim_articles,
     close_article,
     forget_article,
@@ -51,7 +57,12 @@ from news_platform.rss.ledger.article_store import (
 )
 from news_platform.rss.ledger.feed_items import FeedItem, read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
-from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
+from news_platform.rss.ledger.transactions import (
+    LedgerTransaction,
+    note_metrics,
+    retry_deadlocks,
+    write_transaction,
+)
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
@@ -99,24 +110,6 @@ class WorkerContext:
     known_robots: KnownRobots
     clock: Callable[[], datetime]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkReport:
-    """How many articles a worker claimed, and the number of articles by outcome."""
-
-    claimed: int
-    outcomes: Mapping[str, int]
-
-    @property
-    def stored(self) -> int:
-        """Return how many articles were stored or revised."""
-        return self.outcomes.get("stored", 0) + self.outcomes.get("revised", 0)
-
-    @property
-    def duplicates(self) -> int:
-        """Return how many articles were duplicates, by URL or by text."""
-        return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
 
 
 # Reasons of a FetchError that a retry does not change.
@@ -202,13 +195,16 @@ class _WorkRun:
     async def renew_leases(self) -> None:
         """Renew the leases of unfinished articles until cancelled."""
         while True:
-            # One renewal may fail or be late without losing the lease.
-            await asyncio.sleep(self.options.lease_seconds / 3)
+            # Two renewals may fail or be late without losing the lease.
+            await asyncio.sleep(self.options.lease_seconds / 4)
             claims = tuple(self.unfinished.values())
-            async with self.writing:
-                await asyncio.to_thread(
-                    renew_claims, self.context.engine, claims, now=self.context.clock()
-                )
+            now, engine = self.context.clock(), self.context.engine
+            try:
+                async with self.writing:
+                    await asyncio.to_thread(renew_claims, engine, claims, now=now)
+            except (StorageError, sa.exc.SQLAlchemyError) as error:
+                # The ledger may be back soon; what is stored without a lease is not lost.
+                _log.warning("cannot renew %s leases: %s", len(claims), describe_cause(error))
 
     async def _work_on(self, claim: ArticleClaim) -> str:
         """Return the outcome of one article; whatever its page does, the others are not affected.
@@ -445,4 +441,4 @@ class _WorkRun:
                 return write(transaction)
 
         async with self.writing:
-            return await asyncio.to_thread(run)
+            return await asyncio.to_thread(retry_deadlocks, run)

@@ -25,7 +25,7 @@ from news_platform.rss.ledger.tables import (
     RAW,
     REVISIONS,
 )
-from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.rss.ledger.transactions import LedgerTransaction, unnumbered_transaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import (
     LeaseTable,
@@ -105,6 +105,24 @@ class ArticleClaim:
         return canonical_url(self.url)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """How many articles a worker claimed, and the number of articles by outcome."""
+
+    claimed: int
+    outcomes: Mapping[str, int]
+
+    @property
+    def stored(self) -> int:
+        """Return how many articles were stored or revised."""
+        return self.outcomes.get("stored", 0) + self.outcomes.get("revised", 0)
+
+    @property
+    def duplicates(self) -> int:
+        """Return how many articles were duplicates, by URL or by text."""
+        return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
+
+
 def claim_articles(
     engine: sa.Engine, owner: str, *, limit: int, lease_seconds: int, now: datetime
 ) -> list[ArticleClaim]:
@@ -164,7 +182,7 @@ def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) ->
 
 def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: datetime) -> None:
     """Restart the leases of these claims; a claim that another worker took over is not renewed."""
-    with engine.begin() as connection:
+    with unnumbered_transaction(engine) as connection:
         for claim in claims:
             # The table stores the start of a lease, so the length does not matter here.
             renew(connection, _LEASES, held_by(claim), term=LeaseTerm(now, 0))

@@ -156,6 +156,8 @@ class _WorkRun:
         # SQLite has one writer at a time; waiting for this lock does not block a thread, and has no
         # limit after which the ledger would count as locked by another process.
         self.writing = asyncio.Lock()
+        # Pages of one template may state the same address.
+        self.naming = asyncio.Lock()
         self.robots = RobotsGate(
             context.engine,
             fetcher=context.fetcher,
@@ -294,7 +296,7 @@ class _WorkRun:
         if self.options.takedowns.covers_url(stated):
             await asyncio.to_thread(self.options.keep_alias, (claim.url_canon, stated))
             return await self._forget(claim)
-        others = await self._read(other_holders, claim.row_id, (final, stated))
+        others = await self._read(other_holders, claim.row_id, (final,))
         other_title = others[final].title if final in others else ""
         verdict = judge_claimed(claim, page, item, url=response.final_url, other_title=other_title)
         facts = decision.columns
@@ -313,10 +315,15 @@ class _WorkRun:
             "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
             "page_doubt": verdict.doubt,
         }
-        # A template may state one address for all its pages.
-        if stated in others and not titles_agree(others[stated].title, article.title):
-            stated = final
-        return await self._store(claim, article, item, url=stated, facts=facts, body=response.body)
+        body = response.body
+        if stated == final:
+            return await self._store(claim, article, item, url=final, facts=facts, body=body)
+        async with self.naming:
+            # A template may state one address for all its pages.
+            others = await self._read(other_holders, claim.row_id, (stated,))
+            is_free = stated not in others or titles_agree(others[stated].title, article.title)
+            url = stated if is_free else final
+            return await self._store(claim, article, item, url=url, facts=facts, body=body)
 
     async def _retract(self, holder: AddressHolder) -> None:
         """Take back the text of an article that another one leads to, if it was in doubt."""
@@ -368,8 +375,12 @@ class _WorkRun:
         link_hashes = tuple(url_hash(link) for link in article.out_links)
         stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
 
+        is_stated = url != canonical_url(facts.get("page_url", url))
+
         def write(transaction: LedgerTransaction) -> str:
-            return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
+            return store_article(
+                transaction, claim, stored, link_hashes=link_hashes, now=now, is_stated=is_stated
+            )
 
         return await self._write(write)
 

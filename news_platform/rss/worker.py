@@ -8,7 +8,7 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -41,6 +41,7 @@ from news_platform.rss.feed_settings import FeedSettings, page_headers
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
     OpenStatus,
+    WorkOptions,
     WorkReport,
     claim_articles,
     close_article,
@@ -65,34 +66,12 @@ from news_platform.rss.ledger.transactions import (
 )
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.fetch import HostWaits, PoliteFetcher, Response
 from news_platform.web.responses import RETRYABLE_STATUSES, requested_wait_seconds
 from news_platform.web.urls import canonical_url, stated_address, url_hash
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkOptions:
-    """How articles are claimed, fetched and stored."""
-
-    pending_batch_size: int = 100
-    lease_seconds: int = 600
-    max_retries: int = 5
-    # The wait after the first failure; it doubles with each further one, up to a day.
-    retry_seconds: int = 600
-    concurrency: int = 32
-    robots_cache_seconds: int = 24 * 3600
-    # An article is skipped whose robots.txt could not be read for this long.
-    robots_patience_seconds: int = 7 * 24 * 3600
-    extractors: int = 2
-    # None means no limit: work until nothing is due.
-    max_articles: int | None = None
-    takedowns: Takedowns = NO_TAKEDOWNS
-    # Called with the addresses of a page that turned out to be taken down.
-    keep_alias: Callable[[Sequence[str]], object] = len
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +135,8 @@ class _WorkRun:
         # SQLite has one writer at a time; waiting for this lock does not block a thread, and has no
         # limit after which the ledger would count as locked by another process.
         self.writing = asyncio.Lock()
+        # Pages of one template may state the same address.
+        self.naming = asyncio.Lock()
         self.robots = RobotsGate(
             context.engine,
             fetcher=context.fetcher,
@@ -294,7 +275,7 @@ class _WorkRun:
         if self.options.takedowns.covers_url(stated):
             await asyncio.to_thread(self.options.keep_alias, (claim.url_canon, stated))
             return await self._forget(claim)
-        others = await self._read(other_holders, claim.row_id, (final, stated))
+        others = await self._read(other_holders, claim.row_id, (final,))
         other_title = others[final].title if final in others else ""
         verdict = judge_claimed(claim, page, item, url=response.final_url, other_title=other_title)
         facts = decision.columns
@@ -313,10 +294,15 @@ class _WorkRun:
             "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
             "page_doubt": verdict.doubt,
         }
-        # A template may state one address for all its pages.
-        if stated in others and not titles_agree(others[stated].title, article.title):
-            stated = final
-        return await self._store(claim, article, item, url=stated, facts=facts, body=response.body)
+        body = response.body
+        if stated == final:
+            return await self._store(claim, article, item, url=final, facts=facts, body=body)
+        async with self.naming:
+            # A template may state one address for all its pages.
+            others = await self._read(other_holders, claim.row_id, (stated,))
+            is_free = stated not in others or titles_agree(others[stated].title, article.title)
+            url = stated if is_free else final
+            return await self._store(claim, article, item, url=url, facts=facts, body=body)
 
     async def _retract(self, holder: AddressHolder) -> None:
         """Take back the text of an article that another one leads to, if it was in doubt."""
@@ -368,8 +354,12 @@ class _WorkRun:
         link_hashes = tuple(url_hash(link) for link in article.out_links)
         stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
 
+        is_stated = url != canonical_url(facts.get("page_url", url))
+
         def write(transaction: LedgerTransaction) -> str:
-            return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
+            return store_article(
+                transaction, claim, stored, link_hashes=link_hashes, now=now, is_stated=is_stated
+            )
 
         return await self._write(write)
 

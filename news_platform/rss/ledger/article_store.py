@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from news_platform.articles.article import titles_agree
 from news_platform.rss.ledger.article_queue import (
     DUE,
     UNLOCKED,
@@ -23,7 +24,7 @@ from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.web.urls import url_hash
 
 StoreResult = Literal[
-    "stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "kept", "lost"
+    "stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "kept", "retry", "lost"
 ]
 
 
@@ -34,11 +35,13 @@ def store_article(
     *,
     link_hashes: Sequence[str],
     now: datetime,
+    is_stated: bool = False,
 ) -> StoreResult:
     """Store the article, or mark its row as a duplicate of the row that was there first.
 
     `columns` are the columns of Raw that the page fills, `link_hashes` the URL hashes of the pages
-    it links to. An article that has a text never becomes a duplicate: it keeps that text.
+    it links to. `is_stated` says that the URL is not where the page was found but the one that it
+    states. An article that has a text never becomes a duplicate: it keeps that text.
     """
     writer = _Writer(transaction, now)
     held = sa.select(RAW.c.row_id).where(held_by(claim)).with_for_update()
@@ -52,6 +55,11 @@ def store_article(
     # Found by the final URL: the page may have redirected to an article that is known.
     main = writer.row_of_url(columns["url_hash"])
     if main is not None and main.row_id != row.row_id:
+        if is_stated and not titles_agree(main.title, columns["title"]):
+            # Another process has just stored a page of the same template; its file is ours now.
+            writer.close(main, error_msg="", **DUE)
+            writer.close(row, error_msg="another article has its address", **DUE)
+            return "retry"
         if main.text_hash:
             writer.mark_duplicate(row, main=main.row_id, reason="url")
             return "duplicate_url"

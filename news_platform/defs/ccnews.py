@@ -8,7 +8,7 @@ from threading import Lock
 
 import dagster as dg
 import polars as pl
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from news_platform.ccnews import maintenance
 from news_platform.ccnews.listing import (
@@ -298,7 +298,7 @@ def _look(resources: Resources, state: SensorState) -> Seen:
         first_answering(resources.crawl.sources, month=today),
         root,
         today=today,
-        state=FollowState(**state.listings),
+        state=_follow_state(state.listings),
         followed=followed_days(root),
         republished=[name for names in list_republished(root).values() for name in names],
         max_warcs=resources.settings.ccnews.max_warcs,
@@ -313,6 +313,14 @@ def _look(resources: Resources, state: SensorState) -> Seen:
             RebuildMode.outdated if day in redone else RebuildMode.missing
         ),
     )
+
+
+def _follow_state(listings: Mapping[str, object]) -> FollowState:
+    """Return what the last tick left; what cannot be read counts as nothing."""
+    try:
+        return TypeAdapter(FollowState).validate_python(listings)
+    except ValidationError:
+        return FollowState()
 
 
 def _observation(listing: Listing) -> dg.AssetObservation:

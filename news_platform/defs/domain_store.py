@@ -9,9 +9,8 @@ import pydantic
 
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG, DOMAIN_STORE
-from news_platform.defs import ccnews_checks
 from news_platform.defs.assets import Metadata, PartitionMetadata, dataset_asset, rebuild_rule
-from news_platform.defs.checks import check, require_green
+from news_platform.defs.checks import check
 from news_platform.defs.metadata import growth_plot, markdown_table
 from news_platform.defs.rebuild_rules import Platform, unsettled
 from news_platform.domain_store.building.builder import require_allowed, staging_removal
@@ -62,7 +61,6 @@ def domain_buckets(
     context: dg.AssetExecutionContext, config: RemovalConfig, platform: Platform
 ) -> PartitionMetadata:
     """Stage the pages of days by bucket."""
-    require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store, options = platform.data_root.store, _options(platform, config)
     require_allowed(staging_removal(store, context.partition_keys), options)
     for day in context.partition_keys:
@@ -136,10 +134,7 @@ def no_orphans(resources: Resources, key: str) -> Iterable[str]:
     return iter_orphan_problems(*_range(resources, key), before=oldest)
 
 
-CHECKS = (counts_equal_stage_1, index_readable, no_orphans)
-
-
-@dataset_asset(DOMAIN_STORE, checks=CHECKS)
+@dataset_asset(DOMAIN_STORE)
 def domain_store(
     context: dg.AssetExecutionContext, config: RemovalConfig, platform: Platform
 ) -> PartitionMetadata:
@@ -190,16 +185,12 @@ def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
     return growth_plot(catalog["first_seen"].drop_nulls().to_list(), records)
 
 
-BUCKETS_RULE = rebuild_rule(
-    DOMAIN_BUCKETS, checks=ccnews_checks.CHECKS, holds=unsettled(DOMAIN_BUCKETS)
-)
+BUCKETS_RULE = rebuild_rule(DOMAIN_BUCKETS, holds=unsettled(DOMAIN_BUCKETS))
 STORE_RULE = rebuild_rule(
     DOMAIN_STORE,
     wanted=lambda resources: wanted_ranges(resources.data_root.store),
     built=lambda resources: built_ranges(resources.data_root.store),
 )
 CATALOG_RULE = rebuild_rule(
-    DOMAIN_CATALOG,
-    checks=CHECKS,
-    is_behind=lambda resources: bool(STORE_RULE.stale(resources)),
+    DOMAIN_CATALOG, is_behind=lambda resources: bool(STORE_RULE.stale(resources))
 )

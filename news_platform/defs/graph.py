@@ -43,12 +43,10 @@ def definitions_of(
     `describe` adds what depends on the root to the spec of each asset.
     """
     assets = _defined(dg.AssetsDefinition, *modules)
-    in_own_step = {key for asset in assets for key in asset.check_keys}
-    checks = [one for one in _defined(Check, *modules) if one.key not in in_own_step]
     rules = _defined(RebuildRule, *modules)
     return dg.Definitions(
         assets=dg.map_asset_specs(describe, [*_defined(dg.AssetSpec, *modules), *assets]),
-        asset_checks=[one.definition for one in checks],
+        asset_checks=[one.definition for one in _defined(Check, *modules)],
         sensors=[
             *_defined(dg.SensorDefinition, *modules),
             *(reconciling_sensor(rule) for rule in rules if rule.sensor),
@@ -61,7 +59,7 @@ def definitions_of(
 _MODULES = _modules()
 
 CHECKS: tuple[Check, ...] = tuple(_defined(Check, *_MODULES))
-"""Every check, also those that assets evaluate in their own step."""
+"""Every check."""
 
 _RULES: Mapping[str, RebuildRule] = {rule.asset: rule for rule in _defined(RebuildRule, *_MODULES)}
 BUILD_ORDER: tuple[RebuildRule, ...] = tuple(_RULES[name] for name in DATASETS if name in _RULES)

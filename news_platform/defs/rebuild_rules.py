@@ -31,15 +31,13 @@ class Parent:
 
     `triggers(parent's partition, own partition)` says which partitions one waits for while they are
     built; None: it follows all of them, and takes those that are finished. With `is_behind` it also
-    waits a while for a parent that is about to be built. `red` returns the parent's partitions that
-    a blocking check found to be damaged, each with the reason: what follows them waits until they
-    are repaired, since the damage would spread.
+    waits a while for a parent that is about to be built. What follows a partition that a blocking
+    check found to be damaged waits until it is repaired, since the damage would spread.
     """
 
     asset: str
     triggers: Callable[[str, str], bool] | None = None
     is_behind: Callable[[Resources], bool] | None = None
-    red: Callable[[dg.DagsterInstance], Mapping[str, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,7 +278,7 @@ def redo_option(text: str) -> Callable[[Decorated], Decorated]:
     return click.option("--redo", type=choice, default="outdated", show_default=True, help=text)
 
 
-def port_option(name: str, default: int, text: str) -> Callable[[Decorated], Decorated]:
+def port_option(name: str, default: int | None, text: str) -> Callable[[Decorated], Decorated]:
     """Return an option for a port of this machine."""
     bounds = click.IntRange(1, 65_535)
     return click.option(name, default=default, type=bounds, show_default=True, help=text)

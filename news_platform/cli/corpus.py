@@ -11,12 +11,7 @@ import click
 from news_platform.cli.command import DAY, Output, command, count_type, redo_option
 from news_platform.composition.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.corpus.export.card import ExportManifest
-from news_platform.corpus.export.filtering import (
-    FORMATS,
-    KEEPS,
-    TOPICS,
-    ExportSelection,
-)
+from news_platform.corpus.export.filtering import FORMATS, KEEPS, ExportSelection
 from news_platform.corpus.export.pipeline import export_corpus
 from news_platform.corpus.export.publish import replacing_folder
 from news_platform.corpus.pipeline import (
@@ -30,6 +25,7 @@ from news_platform.corpus.pipeline import (
 )
 from news_platform.corpus.rows import QUALITY_FLAGS
 from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES
+from news_platform.datasets.feeds import CATEGORIES
 from news_platform.domain_store.fragments import iter_warc_frames
 from news_platform.errors import InputError
 from news_platform.resources import Resources
@@ -95,7 +91,9 @@ def maintain(resources: Resources) -> Output:
 @click.option("--to", "last", type=DAY, help="Last day; default: the last one stored.")
 @click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
 @click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
-@click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Repeatable.")
+@click.option(
+    "--category", "categories", multiple=True, type=click.Choice(CATEGORIES), help="Repeatable."
+)
 @click.option("--min-words", type=count_type(), default=0, help="Leave out shorter articles.")
 @click.option(
     "--without",

@@ -16,6 +16,9 @@ from news_platform.datasets.dataset import (
     parquet,
 )
 
+CATEGORIES = ("other", "politics", "sports")
+CATEGORY_GUESS = Column("category_guess", Role.fact, "politics, sports or other, as guessed")
+
 FEEDS = Dataset(
     name="feeds",
     group="rss",
@@ -200,7 +203,7 @@ ARTICLES = Dataset(
         Column("full_text_len", Role.count, "characters of the full text"),
         Column("word_count", Role.count, "words of the clean text"),
         Column("out_links", Role.links, "links in the text to other hosts", TEXTS),
-        Column("category_guess", Role.fact, "politics, sports or other, by a small heuristic"),
+        CATEGORY_GUESS,
         Column("sources_list", Role.links, "feeds that carry the article or its text", TEXTS),
         Column("aliases", Role.links, "other addresses of the same article", TEXTS),
         Column("last_seen_rss", Role.time, "when a feed last listed it"),

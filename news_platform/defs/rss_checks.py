@@ -177,8 +177,12 @@ def notify_of_matches(platform: Platform) -> dg.SkipReason:
     )
     if not report.queries:
         return dg.SkipReason("there are no saved queries")
+    failures = "".join(
+        f"; {name}: " + ", ".join(f"{count} {reason}" for reason, count in counts.items())
+        for name, counts in report.delivery.failures.items()
+    )
     return dg.SkipReason(
         f"{report.queries} queries, {report.found.articles} articles compared, "
         f"{sum(report.found.matches.values())} new matches, {report.delivery.delivered} delivered, "
-        f"{report.delivery.failed} failed, {report.delivery.given_up} given up"
+        f"{report.delivery.failed} failed, {report.delivery.given_up} given up{failures}"
     )

@@ -71,7 +71,7 @@ def test_a_day_has_the_columns_of_the_crawl(local_store: ObjectStore) -> None:
     assert (first["domain"], second["domain"]) == ("a.example", "b.example")
     assert first["quality_flags"] == ["cut_text", "no_date", "no_title", "unsure_text"]
     assert second["quality_flags"] == []
-    assert (second["source"], second["topic"], second["warc"]) == ("feed", "sports", None)
+    assert (second["source"], second["category_guess"], second["warc"]) == ("feed", "sports", None)
     assert second["canonical_url"] == "https://b.example/1"
     assert (second["title"], second["subtitle"], first["title"]) == ("A title", None, None)
 

@@ -54,6 +54,8 @@ def news_rows(
         "year": [year] * count,
         "month": [month] * count,
         "day": [of_month] * count,
+        "warc_record_offset": [1000 * n for n in range(count)],
+        "fetch_status": [200] * count,
     }
     schema = {name: RAW_NEWS.full_schema[name] for name in RAW_NEWS_ORDER}
     return pl.DataFrame(columns, schema=schema)

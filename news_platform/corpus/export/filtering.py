@@ -13,11 +13,11 @@ from typing import Literal, Protocol
 import polars as pl
 
 from news_platform.corpus.rows import QUALITY_FLAGS
+from news_platform.datasets.feeds import CATEGORIES
 from news_platform.errors import InputError
 
 Keep = Literal["earliest", "longest"]
 FileFormat = Literal["parquet", "jsonl"]
-TOPICS = ("other", "politics", "sports")
 KEEPS: tuple[Keep, ...] = ("earliest", "longest")
 FORMATS: tuple[FileFormat, ...] = ("parquet", "jsonl")
 
@@ -83,7 +83,7 @@ class ExportSelection:
     days: Sequence[str]
     languages: Collection[str] = ()
     domains: Collection[str] = ()
-    topics: Collection[str] = ()
+    categories: Collection[str] = ()
     min_words: int = 0
     without_flags: Collection[str] = ()
     keep: Keep = "earliest"
@@ -91,7 +91,7 @@ class ExportSelection:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        _require("topic", self.topics, TOPICS)
+        _require("category", self.categories, CATEGORIES)
         _require("quality flag", self.without_flags, QUALITY_FLAGS)
         _require("order", (self.keep,), KEEPS)
 
@@ -103,7 +103,7 @@ class ExportSelection:
             "days": len(self.days),
             "languages": sorted(self.languages),
             "domains": sorted(self.domains),
-            "topics": sorted(self.topics),
+            "categories": sorted(self.categories),
             "min_words": self.min_words,
             "without_flags": sorted(self.without_flags),
             "keep": self.keep,
@@ -146,7 +146,7 @@ NARROW = (
     "text_hash",
     "domain",
     "language",
-    "topic",
+    "category_guess",
     "word_count",
     "quality_flags",
     "is_paywalled",
@@ -280,7 +280,7 @@ def _reason(selection: ExportSelection) -> pl.Expr:
     chosen = {
         "other_language": ("language", selection.languages),
         "other_domain": ("domain", selection.domains),
-        "other_topic": ("topic", selection.topics),
+        "other_category": ("category_guess", selection.categories),
     }
     rules = {
         name: ~pl.col(column).fill_null("").is_in(sorted(wanted))

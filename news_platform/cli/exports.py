@@ -53,9 +53,7 @@ def _since(text: str) -> datetime:
 
 
 @command(access=lambda daily, **_: RootAccess.WRITE if daily else RootAccess.READ)
-@click.option(
-    "--category", type=click.Choice(CATEGORIES), help="Guessed category."
-)
+@click.option("--category", type=click.Choice(CATEGORIES), help="Guessed category.")
 @click.option("--lang", "languages", multiple=True, help="ISO 639-1 code, such as en; repeatable.")
 @click.option("--source", "sources", multiple=True, help="Domain of the articles; repeatable.")
 @click.option("--feed", "feeds", multiple=True, help="Address of a feed; repeatable.")

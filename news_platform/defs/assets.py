@@ -178,10 +178,13 @@ def rebuild_rule(
     `following` are further fields of the rule.
     """
 
+    def find_built(resources: Resources) -> Fingerprints:
+        return built(resources) if built else built_inputs(resources.data_root.store, dataset)
+
     def stale(resources: Resources) -> Fingerprints:
         store = resources.data_root.store
         # What was built first: a build that ends in between then looks stale, never current.
-        held = built(resources) if built else built_inputs(store, dataset)
+        held = find_built(resources)
         now = wanted(resources) if wanted else wanted_inputs(store, dataset, options(resources))
         _require_few_gone(dataset, now, held)
         again = {key: why for key, why in redone(resources).items() if key in now}
@@ -193,6 +196,7 @@ def rebuild_rule(
         parents=tuple(replace(it, is_behind=is_behind) for it in _parents(dataset)),
         partitions=PARTITIONS[dataset.partitions],
         per_run=dataset.per_run,
+        built=find_built,
         sensor=following.pop("sensor", f"follow_{dataset.name}"),
         **following,
     )

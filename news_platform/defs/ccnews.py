@@ -48,11 +48,13 @@ from news_platform.defs.sensors import nightly_job
 from news_platform.errors import FetchError, InputError, hide_addresses, hiding_addresses
 from news_platform.resources import Resources, collect_options
 from news_platform.storage.commit.collected import (
+    collected_days,
     followed_days,
     list_collected_day,
     newest_collected_days,
     read_collected,
 )
+from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 from news_platform.storage.units import unit_files
@@ -302,6 +304,7 @@ def _look(resources: Resources, state: SensorState) -> Seen:
         followed=followed_days(root),
         republished=[name for names in list_republished(root).values() for name in names],
         max_warcs=resources.settings.ccnews.max_warcs,
+        keep=resources.access is not RootAccess.READ,
     )
     redone = _days_to_redo(resources)
     return Seen(
@@ -348,6 +351,7 @@ def _stale(resources: Resources) -> Fingerprints:
         state=FollowState(since=FIRST_DAY.isoformat()),
         followed=(),
         max_warcs=resources.settings.ccnews.max_warcs,
+        keep=resources.access is not RootAccess.READ,
     )
     return seen.stale
 
@@ -362,6 +366,7 @@ def _limits(resources: Resources) -> Limits:
 NEWS_RULE = rebuild_rule(
     RAW_NEWS,
     stale=_stale,
+    built=lambda resources: collected_days(resources.data_root.store),
     limits=_limits,
     sensor="new_warc_paths",
     outputs=CRAWL_OUTPUTS,

@@ -20,7 +20,12 @@ from news_platform.domain_store.building.verify import (
     iter_read_problems,
 )
 from news_platform.domain_store.catalog import StoreStats, read_stats, write_catalog
-from news_platform.domain_store.layout import BuildOptions, range_buckets
+from news_platform.domain_store.layout import (
+    STORE_FILE,
+    BuildOptions,
+    range_buckets,
+    range_keys,
+)
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import read_bucket_count
 from news_platform.domain_store.pipeline import BuildReport, build_range
@@ -185,11 +190,21 @@ def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
     return growth_plot(catalog["first_seen"].drop_nulls().to_list(), records)
 
 
+def _ranges(resources: Resources) -> Sequence[str]:
+    """Return all ranges of the store; of a new one, those that the settings give it."""
+    store = resources.data_root.store
+    is_there = store.exists(STORE_FILE)
+    wanted = resources.settings.domain_store.buckets
+    return range_keys(read_bucket_count(store) if is_there else wanted)
+
+
 BUCKETS_RULE = rebuild_rule(DOMAIN_BUCKETS, holds=unsettled(DOMAIN_BUCKETS))
 STORE_RULE = rebuild_rule(
     DOMAIN_STORE,
     wanted=lambda resources: wanted_ranges(resources.data_root.store),
     built=lambda resources: built_ranges(resources.data_root.store),
+    # Before the first day is staged: the catalog waits for every range that exists.
+    keys=_ranges,
 )
 CATALOG_RULE = rebuild_rule(
     DOMAIN_CATALOG, is_behind=lambda resources: bool(STORE_RULE.stale(resources))

@@ -14,10 +14,10 @@ from typing import TypeVar
 import dagster as dg
 
 from news_platform import defs
-from news_platform.datasets.registry import DATASETS
+from news_platform.datasets.registry import DATASETS, stored_parents
 from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
-from news_platform.defs.runs import JOB_ASSETS
+from news_platform.defs.runs import CRAWL_OUTPUTS, JOB_ASSETS
 from news_platform.defs.sensors import reconciling_sensor
 
 T = TypeVar("T")
@@ -78,6 +78,15 @@ VIEWS: Mapping[str, str] = {
 """Selections for the filter field above the lineage graph and the catalog."""
 
 
+def _is_crawl_day(name: str) -> bool:
+    """Return whether an asset is a daily one that raw_news is an ancestor of, or itself."""
+    dataset = DATASETS[name]
+    if not dataset.is_asset or dataset.partitions != "day":
+        return False
+    followed = [it.dataset for it in stored_parents(dataset) if it.is_followed]
+    return name in CRAWL_OUTPUTS or any(map(_is_crawl_day, followed))
+
+
 def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Definitions:
     """Return the definitions of all modules, the jobs of assets, and the nightly checks."""
     jobs = [
@@ -88,6 +97,14 @@ def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Defi
         )
         for name, assets in JOB_ASSETS.items()
     ]
+    days = [name for name in DATASETS if _is_crawl_day(name)]
+    jobs.append(
+        dg.define_asset_job(
+            "build_crawl_days",
+            selection=dg.AssetSelection.assets(*days),
+            description="Collect days of the crawl and build every daily asset after them.",
+        )
+    )
     return dg.Definitions.merge(
         definitions_of(*_MODULES, describe=describe),
         dg.Definitions(jobs=jobs),

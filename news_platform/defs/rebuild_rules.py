@@ -63,7 +63,8 @@ class RebuildRule:
     are those of the asset; `per_run` of them may share a run. `sensor` is the name of the sensor
     that follows, empty for an asset with a schedule. Its runs build `outputs`, which is the asset
     itself if empty. `look` finds what is stale from the state of that sensor, if it depends on it.
-    `outdated` counts what another version made, which is not stale by itself.
+    `outdated` counts what another version made, which is not stale by itself. `built` returns the
+    partitions that exist, and `keys` those that must exist before anything is built.
     """
 
     asset: str
@@ -77,6 +78,8 @@ class RebuildRule:
     outputs: tuple[str, ...] = ()
     look: Callable[[Resources, SensorState], Seen] | None = None
     outdated: Callable[[Resources], int] | None = None
+    built: Callable[[Resources], Fingerprints] | None = None
+    keys: Callable[[Resources], Sequence[str]] = lambda _resources: ()
 
     @classmethod
     def when(cls, asset: str, is_due: Callable[[Resources], bool]) -> "RebuildRule":

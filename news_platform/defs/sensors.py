@@ -228,7 +228,9 @@ def reconciling_sensor(rule: RebuildRule, *, interval_seconds: int = 60) -> dg.S
             asset_events=seen.observations,
             # All of them, in order: a request for several needs an unbroken range.
             dynamic_partitions_requests=new_partitions(
-                context.instance, rule.partitions, sorted(plan.partitions)
+                context.instance,
+                rule.partitions,
+                sorted({*plan.partitions, *rule.keys(platform)}),
             ),
             cursor=dump_state(replace(plan.state, listings=seen.listings)),
         )

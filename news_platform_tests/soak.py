@@ -98,7 +98,7 @@ def write_report(results: Mapping[str, Result], path: Path = REPORT) -> None:
 
     Results of other machines stay: this one may have run a few parts only.
     """
-    rows = reported_results(path) | results
+    rows = {**reported_results(path), **results}
     path.write_text(_report_head() + "".join(_rows(rows)))
 
 

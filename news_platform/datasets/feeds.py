@@ -115,7 +115,7 @@ PENDING_ARTICLES = Dataset(
     fingerprint="files",
     columns=(
         Column("row_id", Role.count, "key of the article in the ledger"),
-        Column("feed_url", Role.url, "feed that listed it first"),
+        Column("feed_url", Role.url, "feed that listed it first, by its present address"),
         Column("article_url_canon", Role.url, "canonical URL"),
         Column("url_hash", Role.url_hash, "SHA-256 hex of article_url_canon"),
         Column("title", Role.title, "as the feed states it, until the page is read"),
@@ -173,7 +173,7 @@ ARTICLES = Dataset(
     columns=(
         Column("row_id", Role.count, "key of the article in the ledger"),
         Column("source", Role.domain, "registrable domain of the article's address"),
-        Column("feed_url", Role.links, "feed that listed it first"),
+        Column("feed_url", Role.links, "feed that listed it first, by its present address"),
         Column("article_url", Role.url, "link as written in the feed"),
         Column("article_url_canon", Role.url, "canonical URL after redirects"),
         Column("url_hash", Role.url_hash, "SHA-256 hex of article_url_canon"),

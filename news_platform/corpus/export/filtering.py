@@ -178,7 +178,10 @@ class Chosen:
 
 @dataclass(slots=True)
 class ArticleChoice:
-    """Collects the candidates frame by frame; `clusters` has url_hash and cluster_id."""
+    """Collects the candidates frame by frame.
+
+    `clusters` has the date, source, url_hash and cluster_id of articles.
+    """
 
     selection: ExportSelection
     stated_usage: StatedUsage
@@ -241,14 +244,17 @@ class ArticleChoice:
         first = ["word_count", *tie] if self.selection.keep == "longest" else tie
         down = [name == "word_count" for name in first]
         rows = rows.sort(first, descending=down)
-        rows = self._unique(rows, "address", "duplicate_address")
-        rows = self._unique(rows, "text", "duplicate_text")
-        if self.clusters is not None and self.clusters.height:
-            rows = self._unique(_with_clusters(rows, self.clusters), "cluster", "near_duplicate")
+        rows = _with_clusters(rows, self.clusters)
+        cluster, is_text = pl.col("cluster"), pl.col("text").is_first_distinct()
+        # An address may have another text on every day: only where no cluster tells them apart.
+        is_address = cluster.is_not_null() | pl.struct("cluster", "address").is_first_distinct()
+        rows = self._only(rows, is_address, "duplicate_address")
+        rows = self._only(rows, is_text, "duplicate_text")
+        rows = self._only(rows, cluster.is_null() | cluster.is_first_distinct(), "near_duplicate")
         return rows.select("day", "source", "address", "usage")
 
-    def _unique(self, rows: pl.DataFrame, by: str, reason: str) -> pl.DataFrame:
-        kept = rows.unique(by, keep="first", maintain_order=True)
+    def _only(self, rows: pl.DataFrame, keep: pl.Expr, reason: str) -> pl.DataFrame:
+        kept = rows.filter(keep)
         if kept.height < rows.height:
             self.dropped[reason] += rows.height - kept.height
         return kept
@@ -264,15 +270,17 @@ class ArticleChoice:
         return {rule: dict(sorted(found.items())) for rule, found in counts.items()}
 
 
-def _with_clusters(rows: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
-    """Add the cluster of each article; one without a cluster is its own."""
+def _with_clusters(rows: pl.DataFrame, clusters: pl.DataFrame | None) -> pl.DataFrame:
+    """Add the cluster of each article; null if it was not compared with others yet."""
+    if clusters is None:
+        return rows.with_columns(cluster=pl.lit(None, pl.Int64))
     known = clusters.select(
-        short_hash("url_hash").alias("address"), short_hash("cluster_id").alias("cluster")
+        pl.col("date").alias("day"),
+        "source",
+        short_hash("url_hash").alias("address"),
+        short_hash("cluster_id").alias("cluster"),
     )
-    joined = rows.join(
-        known.unique("address", keep="first"), on="address", how="left", maintain_order="left"
-    )
-    return joined.with_columns(cluster=pl.coalesce("cluster", -pl.col("address") - 1))
+    return rows.join(known, on=["day", "source", "address"], how="left", maintain_order="left")
 
 
 def _reason(selection: ExportSelection) -> pl.Expr:

@@ -203,7 +203,10 @@ def check_listings(
 
     With `keep=False` nothing is written.
     """
-    recent = _recent_listings(crawl, root, today=today, keep=keep)
+    # WARCs of the last days of a month are uploaded in the next one.
+    months = (previous_month(today), month_of(today))
+    found = (fetch_listing(crawl, root, month=month, keep=keep) for month in months)
+    recent = [listing for listing in found if listing]
     # A new installation starts with the newest listed day instead of ten years of history.
     since = state.since or _newest_day(recent)
     if since is None:
@@ -227,15 +230,6 @@ def check_listings(
             seen={_key(listing.month): listing.etag for listing in recent},
         ),
     )
-
-
-def _recent_listings(
-    crawl: ObjectStore, root: ObjectStore, *, today: date, keep: bool
-) -> list[Listing]:
-    # WARCs of the last days of a month are uploaded in the next one.
-    months = (previous_month(today), month_of(today))
-    found = (fetch_listing(crawl, root, month=month, keep=keep) for month in months)
-    return [listing for listing in found if listing]
 
 
 def _newest_day(listings: Sequence[Listing]) -> str | None:

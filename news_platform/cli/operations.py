@@ -49,7 +49,7 @@ def retry(resources: Resources, asset: str, partition: str | None) -> Output:
     This ends a stop, a pause after a failure, and the wait for a day to settle. Without PARTITION
     all stale partitions of ASSET are requested. Its sensor starts them at its next tick.
     """
-    from news_platform.defs.sensors import request_retry
+    from news_platform.defs.retry_requests import request_retry
     from news_platform.defs.status import iter_statuses, open_instance
 
     rule = _followed(asset)
@@ -93,7 +93,7 @@ def resume(resources: Resources) -> Output:
 
 @command()
 def adopt(resources: Resources) -> Output:
-    """Tell a new or lost DAGSTER_HOME what the root holds, and evaluate its checks.
+    """Report what the root holds to a new DAGSTER_HOME.
 
     Partitions that are built become materialized in the UI. The checks are evaluated for a few
     minutes; what is left is evaluated at night.

@@ -6,6 +6,7 @@ backfills and for builds that should not wait.
 """
 
 import pkgutil
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
@@ -97,6 +98,8 @@ def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Defi
         )
         for name, assets in JOB_ASSETS.items()
     ]
+    # It has one day per run, because a day of the crawl takes hours.
+    warnings.filterwarnings("ignore", message="Asset job build_crawl_days materializes")
     days = [name for name in DATASETS if _is_crawl_day(name)]
     jobs.append(
         dg.define_asset_job(

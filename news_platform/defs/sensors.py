@@ -11,10 +11,9 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache
 from importlib.metadata import version
-from urllib.parse import quote, unquote
 
 import dagster as dg
 from dagster._core.storage.tags import MAX_RETRIES_TAG, PRIORITY_TAG
@@ -23,7 +22,6 @@ from news_platform.datasets.dataset import WHOLE
 from news_platform.defs.alerts import Alert, send_alert
 from news_platform.defs.checks import red_reasons
 from news_platform.defs.planning import (
-    EVERY,
     Plan,
     Request,
     TickInput,
@@ -32,6 +30,7 @@ from news_platform.defs.planning import (
     plan_requests,
 )
 from news_platform.defs.rebuild_rules import Fingerprints, Parent, Platform, RebuildRule, Seen
+from news_platform.defs.retry_requests import delete_served, read_retry_requests
 from news_platform.defs.runs import (
     ALL_DAYS_PRIORITY,
     ATTEMPT_TAG,
@@ -58,7 +57,7 @@ from news_platform.defs.sensor_state import (
     load_state,
     with_unreadable_inputs,
 )
-from news_platform.errors import NewsPlatformError, StorageError, StoreUnavailable
+from news_platform.errors import NewsPlatformError, StoreUnavailable
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.commit.markers import fingerprint
@@ -67,8 +66,6 @@ from news_platform.storage.objects.store import NotFound, ObjectStore
 
 # The answer of every sensor and schedule while the root is paused.
 PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
-# `news-platform retry` writes requests of operators here, and sensors read them.
-_RETRY_REQUESTS = "automation/retry_requests"
 # Sections of the settings whose values change what is built, and the fields that do not.
 _OUTPUT_SECTIONS = {
     "ccnews",
@@ -443,46 +440,3 @@ def nightly_job(
         return skip_reason(platform.data_root.store) or dg.RunRequest()
 
     return job, every_night
-
-
-def request_retry(store: ObjectStore, asset: str, partition: str | None, *, now: datetime) -> None:
-    """Request a retry of a partition, or of all stale partitions of an asset."""
-    body = json.dumps({"requested_at": now.timestamp()}).encode()
-    store.put(_path(asset, partition or EVERY), body)
-
-
-def read_retry_requests(store: ObjectStore, asset: str) -> Mapping[str, float]:
-    """Return when an operator requested a retry of each partition."""
-    paths = [info.path for info in store.list(f"{_RETRY_REQUESTS}/{asset}")]
-    names = [path.rpartition("/")[2].removesuffix(".json") for path in paths]
-    return {
-        unquote(name): _requested_at(store, path) for name, path in zip(names, paths, strict=True)
-    }
-
-
-def delete_served(store: ObjectStore, tick: TickInput) -> None:
-    """Delete the requests that a run has followed, and those of partitions that are not stale.
-
-    The run must exist: a daemon that is killed before it creates the run loses no request.
-    """
-    served = [key for key, at in tick.retry_requests.items() if _is_served(key, at, tick)]
-    if served:
-        store.delete([_path(tick.asset, key) for key in served])
-
-
-def _is_served(key: str, requested_at: float, tick: TickInput) -> bool:
-    wanted = tick.stale if key == EVERY else tick.stale.keys() & {key}
-    attempts = [tick.attempts.get(one) for one in wanted]
-    return all(one is not None and one.requested_at >= requested_at for one in attempts)
-
-
-def _requested_at(store: ObjectStore, path: str) -> float:
-    try:
-        return float(json.loads(store.read(path))["requested_at"])
-    except (ValueError, TypeError, KeyError) as error:
-        text = f"cannot parse {path!r}: delete it and request the retry again"
-        raise StorageError(text, thing=path) from error
-
-
-def _path(asset: str, key: str) -> str:
-    return f"{_RETRY_REQUESTS}/{asset}/{quote(key, safe='')}.json"

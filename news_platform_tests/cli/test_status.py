@@ -11,8 +11,8 @@ from dagster._core.test_utils import create_run_for_test
 
 from news_platform.cli.main import main
 from news_platform.definitions import build_definitions
+from news_platform.defs.retry_requests import read_retry_requests
 from news_platform.defs.runs import FAILURE_TAG, PERMANENT_TAG
-from news_platform.defs.sensors import read_retry_requests
 from news_platform.errors import ConfigError, InputError
 from news_platform.operations.automation_facts import read_automation_facts
 from news_platform.resources import open_resources

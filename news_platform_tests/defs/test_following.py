@@ -15,6 +15,7 @@ from news_platform.defs.ccnews import maintain_crawl_every_night
 from news_platform.defs.checks import BLOCKING, Check, Reporter
 from news_platform.defs.planning import Limits
 from news_platform.defs.rebuild_rules import Parent, Platform, RebuildRule
+from news_platform.defs.retry_requests import read_retry_requests, request_retry
 from news_platform.defs.runs import (
     ATTEMPT_TAG,
     INPUTS_TAG,
@@ -27,9 +28,7 @@ from news_platform.defs.runs import (
 from news_platform.defs.sensor_state import SensorState, dump_state, load_state
 from news_platform.defs.sensors import (
     plan_of,
-    read_retry_requests,
     reconciling_sensor,
-    request_retry,
 )
 from news_platform.errors import FetchError, InputError, StorageError, StoreUnavailable
 from news_platform.resources import DataRoot, Resources, open_resources

@@ -5,10 +5,10 @@ them loads no model and no library.
 """
 
 # `ccnews collect --older-than` collects again what an older version wrote.
-CRAWL_EXTRACTOR = "2"
+CRAWL_EXTRACTOR = "3"
 ARTICLE_EXTRACTOR = "5"
 # The decision whether a page is an article: its features and weights.
-PAGE_MODEL = "2"
+PAGE_MODEL = "3"
 CRAWL_ARTICLES = f"{ARTICLE_EXTRACTOR}-{PAGE_MODEL}"
 # Part of the names of staged files, so that a new format gets new files.
 STORE_FORMAT = "1"

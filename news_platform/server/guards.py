@@ -10,7 +10,6 @@ import binascii
 import hmac
 import ipaddress
 import math
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +54,6 @@ _LEAST_BURST = 20
 _REMEMBERED_CLIENTS = 10_000
 _SHORTEST_TOKEN = 16
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/]+):(?P<port>\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,28 +87,13 @@ def server_options(settings: Settings, *, host: str, port: int) -> ServerOptions
     return ServerOptions(
         host=host,
         port=port,
-        allowed_hosts=_allowed(settings, host),
+        allowed_hosts=allowed_names(settings.ui.allowed_hosts)
+        | {f"[{host}]" if ":" in host else host.lower()},
         token=given.token,
         requests_per_minute=max(0, given.requests_per_minute),
         trusted_proxies=parse_proxies(given.trusted_proxies),
         dagster_url=_http_url("NEWS_PLATFORM_DAGSTER_URL", given.dagster_url),
     )
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of the text `HOST:PORT`; raise ConfigError if it is another."""
-    found = _ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found["port"]) < 65_536:
-        raise ConfigError(f"invalid address {text!r}: expected HOST:PORT", thing=text)
-    return found["host"].strip("[]"), int(found["port"])
-
-
-def _allowed(settings: Settings, host: str) -> frozenset[str]:
-    try:
-        names = allowed_names(settings.ui.allowed_hosts)
-    except ConfigError as error:
-        raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
-    return names | {f"[{host}]" if ":" in host else host.lower()}
 
 
 def parse_proxies(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -139,10 +122,7 @@ def guarded(
 ) -> AsgiApp:
     """Return the app behind all guards."""
     inner: AsgiApp = _Requests(app, options, methods=methods)
-    names = ", ".join(sorted(options.allowed_hosts))
-    cure = f"use one of {names}, or add a name to NEWS_PLATFORM_ALLOWED_HOSTS"
-    hosts = AllowedHosts(inner, allowed=options.allowed_hosts, cure=cure)
-    return _SecureHeaders(hosts)
+    return _SecureHeaders(AllowedHosts(inner, allowed=options.allowed_hosts))
 
 
 class _SecureHeaders:

@@ -1,6 +1,7 @@
 """Requests as files: what may be asked for, what is recorded about it, and few reads for many."""
 
 import logging
+import re
 from collections.abc import Mapping
 
 import polars as pl
@@ -30,17 +31,30 @@ from news_platform_tests.takedowns.asked import NOW, ask, asked
 
 
 @pytest.mark.parametrize(
-    ("kind", "value"),
+    ("kind", "value", "cure"),
     [
-        ("url", "mailto:x@y.example"),
-        ("url", "/news/one"),
-        ("domain", "example"),
-        ("prefix", "ftp://a.example/"),
+        ("url", "mailto:x@y.example", "expected a web address"),
+        ("url", "/news/one", "expected a web address"),
+        ("url", "https://*.a.example/one", "write 'https://a.example/one'"),
+        ("domain", "example", "such as example.org"),
+        ("domain", ".a.example", "such as example.org"),
+        ("domain", "me@a.example", "such as example.org"),
+        ("domain", "*.a.example", "write 'a.example'"),
+        ("domain", "https://a.example/one", "write --domain a.example, or --prefix"),
+        ("prefix", "ftp://a.example/", "expected a web address"),
+        ("prefix", "https://a.example/2019/*", "write 'https://a.example/2019/'"),
+        # Without its tracker it would cover the whole host.
+        ("prefix", "https://a.example/?utm_id=1", "write 'https://a.example/'"),
     ],
 )
-def test_what_names_no_page_is_refused(kind: str, value: str) -> None:
-    with pytest.raises(InputError):
+def test_what_would_cover_nothing_or_too_much_is_refused(kind: str, value: str, cure: str) -> None:
+    with pytest.raises(InputError, match=re.escape(cure)):
         asked(kind, value)
+
+
+def test_a_request_that_has_ended_already_is_refused() -> None:
+    with pytest.raises(InputError, match="give a later day"):
+        asked("domain", "a.example", terms=TakedownTerms("x", expires_at=NOW))
 
 
 def test_a_request_needs_a_reason_and_one_to_withdraw_must_exist(local_store: ObjectStore) -> None:

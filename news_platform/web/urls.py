@@ -156,6 +156,14 @@ def plain_host(name: str) -> str:
         return host
 
 
+def unicode_host(host: str) -> str:
+    """Return a host in punycode as people write it; any other is returned as it is."""
+    try:
+        return idna.decode(host)
+    except idna.IDNAError:
+        return host
+
+
 def is_tracker(name: str) -> bool:
     """Return True if the query parameter `name`, in any case, only tracks the reader."""
     lower = name.lower()

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError, FetchError
+from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, feed_item, write_articles
 from news_platform.rss.exports.selection import exported_columns
 from news_platform.rss.ledger.tables import ALERT_MATCHES, RAW
@@ -23,8 +24,6 @@ from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.web.webhook import post_json
 
 FOLDER = "alerts"
-# The name of its part in takedowns.
-MATCH_FEEDS = "saved_query_feeds"
 FEEDS: Mapping[str, TextFormat] = {"feed.xml": "rss", "feed.json": "jsonfeed"}
 # Seconds before the first retry; each further one waits twice as long, up to six hours.
 _FIRST_PAUSE_SECONDS = 60
@@ -163,7 +162,7 @@ def write_match_feeds(
     options: DeliveryOptions,
 ) -> list[str]:
     """Write the newest matches of each query as RSS and JSON Feed; return the changed files."""
-    with cleaned_later(store, {MATCH_FEEDS: ["all"]}):
+    with cleaned_later(store, WHOLE_LEDGER):
         return _write_match_feeds(engine, store, queries, options=options)
 
 

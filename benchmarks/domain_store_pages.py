@@ -96,5 +96,7 @@ def _frame(rows: list[tuple[str, str, str]]) -> pl.DataFrame:
         "year": ["2025"] * size,
         "month": ["11"] * size,
         "day": ["01"] * size,
+        "warc_record_offset": [1000 * (number + n) for n in range(size)],
+        "fetch_status": [200] * size,
     }
     return pl.DataFrame(columns, schema=SCHEMA)

@@ -131,12 +131,11 @@ class NewsData:
 
         return explain_subject(self._resources, self.known_ledger(), self.search_cache, subject)
 
-    def _clusters_of(self, hits: Sequence[Hit]) -> Mapping[str, str]:
+    def _clusters_of(self, hits: Sequence[Hit]) -> Sequence[str | None]:
         # Only a search for one article per cluster pays for loading them.
         from news_platform.near_duplicates.reading import cluster_names
 
-        days = {hit.day for hit in hits}
-        return cluster_names(self._store, days, [hit.url_hash for hit in hits])
+        return cluster_names(self._store, [(hit.day, hit.source, hit.url_hash) for hit in hits])
 
     @cached_property
     def search_cache(self) -> IndexCache:

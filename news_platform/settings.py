@@ -46,8 +46,9 @@ from news_platform.setting_sections.platform import (
 # Shorter parts of a secret, such as `5` of `?connect_timeout=5`, would blot out innocent text.
 _SHORTEST_PART = 5
 PREFIX = "NEWS_PLATFORM_"
-# Variables with the secrets of feeds, which the settings of a feed name.
+# Variables with the secrets of feeds and of saved queries, which their settings name.
 FEED_SECRET_PREFIX = "FEED_SECRET_"
+_NAMED_SECRETS = (FEED_SECRET_PREFIX, "ALERT_WEBHOOK_")
 
 
 class Settings(GeneralSettings):
@@ -124,8 +125,8 @@ def secret_values(settings: Settings) -> frozenset[str]:
 def environment_secrets(environ: Mapping[str, str]) -> frozenset[str]:
     """Return the secrets in these variables, also if the settings cannot be loaded."""
     named = [environ.get(str(item.validation_alias)) for _, item in _variables() if not item.repr]
-    # Settings of feeds name further ones, which are not settings themselves.
-    named += [value for name, value in environ.items() if name.startswith(FEED_SECRET_PREFIX)]
+    # Feeds and saved queries name further ones, which are not settings themselves.
+    named += [value for name, value in environ.items() if name.startswith(_NAMED_SECRETS)]
     return _with_parts(filter(None, named))
 
 

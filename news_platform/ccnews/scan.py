@@ -35,7 +35,7 @@ def scan_news(
     """Return the pages of some days and languages as a LazyFrame; None means all.
 
     `hosts` are registrable domains in natural order (`bbc.co.uk`). Columns have the requested
-    order, by default all fifteen; year, month and day are strings, as in the paths. An invalid day
+    order, by default all; year, month and day are strings, as in the paths. An invalid day
     or an unknown column raises InputError; an unknown language or host gives no rows.
     """
     wanted_columns = _columns(columns)

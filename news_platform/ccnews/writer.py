@@ -38,13 +38,22 @@ _BULKY = ("tree", "text")
 # Polars' own conversion gives view types, which older readers of the Arrow schema reject.
 _ARROW_TYPES = {
     pl.String(): pa.string(),
+    pl.Int16(): pa.int16(),
     pl.Int64(): pa.int64(),
     pl.List(pl.String()): pa.list_(pa.string()),
     pl.List(pl.Int64()): pa.list_(pa.int64()),
 }
 _OFFSETS = Struct("=ii")
 # Columns with few distinct values, for which a dictionary pays.
-_REPEATED = ("reason", "host", "http_charset", "status", "extractor_version", "mime_type")
+_REPEATED = (
+    "reason",
+    "host",
+    "http_charset",
+    "status",
+    "fetch_status",
+    "extractor_version",
+    "mime_type",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +341,8 @@ def _news_table(pages: list[CrawledPage]) -> pa.Table:
         "http_charset": [page.http.charset for page in pages],
         "surt_uri": [page.surt_uri for page in pages],
         "host": [page.host for page in pages],
+        "warc_record_offset": [page.record.offset for page in pages],
+        "fetch_status": [page.http.status for page in pages],
     }
     schema = arrow_schema(RAW_NEWS)
     arrays = [

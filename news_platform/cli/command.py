@@ -31,6 +31,13 @@ _MOST_DAYS = 4_000
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
+allow_removal_option = click.option(
+    "--allow-removal",
+    is_flag=True,
+    help="Remove what has lost its inputs, also more than the limit on removals.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a command prints: a document, its text (None: derived), and a failure to raise."""
@@ -278,7 +285,7 @@ def redo_option(text: str) -> Callable[[Decorated], Decorated]:
     return click.option("--redo", type=choice, default="outdated", show_default=True, help=text)
 
 
-def port_option(name: str, default: int, text: str) -> Callable[[Decorated], Decorated]:
+def port_option(name: str, default: int | None, text: str) -> Callable[[Decorated], Decorated]:
     """Return an option for a port of this machine."""
     bounds = click.IntRange(1, 65_535)
     return click.option(name, default=default, type=bounds, show_default=True, help=text)

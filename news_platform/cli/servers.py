@@ -77,6 +77,10 @@ def _refuse_wrong_hosts(settings: Settings) -> None:
         raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
 
 
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
 @command(has_json=False)
 @_host_option
 @port_option("--port", 8000, "Port to listen on.")
@@ -95,35 +99,34 @@ def serve(resources: Resources, host: str, port: int, shutdown_pipe: int | None)
     from news_platform.operations.metrics import metrics_route
     from news_platform.server.app import create_app, run_app
 
-    shown = f"[{host}]" if ":" in host else host
-    click.echo(f"http://{shown}:{port} over {resources.data_root.store.url}", err=True)
+    click.echo(f"http://{_shown(host)}:{port} over {resources.data_root.store.url}", err=True)
     app = create_app(resources, options, more_routes=[metrics_route(resources)], warm=True)
     run_app(app, options, shutdown_pipe=shutdown_pipe)
 
 
 @command(has_json=False)
-def mcp(resources: Resources) -> None:
+@_host_option
+@port_option("--port", None, "Port of an HTTP server at /mcp; without it: standard input.")
+def mcp(resources: Resources, host: str, port: int | None) -> None:
     """Run an MCP server.
 
     It offers search, article, domain, explain, policy and sql over standard input and output until
-    the input ends; with NEWS_PLATFORM_MCP_ADDRESS it serves HTTP at /mcp instead.
+    the input ends, or by HTTP.
     """
     from news_platform.server.app import run_app
     from news_platform.server.app_state import AppState
-    from news_platform.server.guards import ServerOptions, guarded, parse_address, server_options
+    from news_platform.server.guards import ServerOptions, guarded, server_options
     from news_platform.server.mcp import create_mcp
 
-    address = resources.settings.server.mcp_address
-    if address is None:
+    if port is None:
         create_mcp(AppState(resources, ServerOptions())).run("stdio")
         return
-    host, port = parse_address(address)
     options = server_options(resources.settings, host=host, port=port)
-    refuse_taken_port(host, port, cure="change NEWS_PLATFORM_MCP_ADDRESS")
+    refuse_taken_port(host, port, cure="choose another with --port")
     server = create_mcp(AppState(resources, options))
     # Our own guards check hosts, token and rate, as for the pages.
     app = server.streamable_http_app(stateless_http=True, json_response=True, host=host)
-    click.echo(f"http://{address}/mcp over {resources.data_root.store.url}", err=True)
+    click.echo(f"http://{_shown(host)}:{port}/mcp over {resources.data_root.store.url}", err=True)
     run_app(guarded(app, options, methods=("GET", "POST", "DELETE")), options)
 
 

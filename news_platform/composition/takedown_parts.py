@@ -15,7 +15,7 @@ import polars as pl
 from news_platform.ccnews.maintenance import recount_day as recount_collected
 from news_platform.composition.corpus_options import export_options, export_selection
 from news_platform.composition.engines import existing_ledger, open_dataset
-from news_platform.corpus.export.publish import build_month, delete_older_versions
+from news_platform.corpus.export.publish import build_month, delete_older_versions, remove_month
 from news_platform.corpus.pipeline import recount_day as recount_articles
 from news_platform.datasets.dataset import WHOLE, Column, Dataset, Place, Role
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
@@ -145,8 +145,10 @@ def _build_clusters(resources: Resources, day: str) -> None:
 def _build_export(resources: Resources, month: str) -> None:
     store, settings = resources.data_root.store, resources.settings.corpus
     selection, options = export_selection(settings), export_options(settings, store)
-    build_month(store, month, selection=selection, options=options)
-    delete_older_versions(store, month)
+    if build_month(store, month, selection=selection, options=options).version is None:
+        remove_month(store, month)
+    else:
+        delete_older_versions(store, month)
 
 
 def _build_workbook(resources: Resources, _: str) -> None:

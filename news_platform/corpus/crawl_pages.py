@@ -1,6 +1,6 @@
 """Read the pages of a collected day of raw_news, each with its place in the WARC."""
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -16,7 +16,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames, scan_table
 from news_platform.web.urls import canonical_url, reversed_labels
 
-_COLUMNS = ("uri", "tree", "host", "http_date")
+_COLUMNS = ("uri", "tree", "host", "http_date", "warc_record_offset")
 
 # From a day, and its expired WARCs with their row counts, to rows of raw_news.
 ExpiredRows = Callable[[str, Mapping[str, int]], Iterator[pl.DataFrame]]
@@ -100,9 +100,11 @@ class CrawlPages:
     def _of_frame(
         self, frame: pl.DataFrame, places: "_Places"
     ) -> Iterator[tuple[CrawlPage, PagePlace]]:
-        for uri, tree, host, http_date in frame.select(*_COLUMNS).iter_rows():
+        if "warc_record_offset" not in frame.columns:  # an older version wrote the file
+            frame = frame.with_columns(warc_record_offset=None)
+        for uri, tree, host, http_date, offset in frame.select(*_COLUMNS).iter_rows():
             self.pages += 1
-            place = places.of(uri, http_date)
+            place = places.of(uri, http_date, offset)
             if self._options.domains and reversed_labels(host) not in self._options.domains:
                 self.dropped[OTHER_DOMAIN] += 1
             elif self._covers(canonical_url(uri)):
@@ -112,11 +114,14 @@ class CrawlPages:
 
 
 class _Places:
-    """The captures of one WARC by address; a page that was fetched twice has two."""
+    """The captures of one WARC by address; a page that was fetched twice has two.
+
+    Records that share a gzip member share its offset, so an offset alone does not name a page.
+    """
 
     def __init__(self, store: ObjectStore, marker: Collected) -> None:
         self._marker = marker
-        self._known: dict[str, deque[tuple[str | None, int, int | None]]] = defaultdict(deque)
+        self._known: dict[str, list[tuple[str | None, int, int | None]]] = defaultdict(list)
         path = side_path(CAPTURES, marker.day, marker.warc)
         if marker.captures is not None and store.exists(path):
             wanted = ("uri", "warc_date", "record_offset", "record_length")
@@ -124,14 +129,17 @@ class _Places:
             for uri, *facts in rows.iter_rows():
                 self._known[uri].append((facts[0], facts[1], facts[2]))
 
-    def of(self, uri: str, http_date: str | None) -> PagePlace:
-        """Return the place of a page; the next one of its address, if there are several."""
-        known = self._known.get(uri)
+    def of(self, uri: str, http_date: str | None, offset: int | None) -> PagePlace:
+        """Return the place of the page whose record starts at this byte.
+
+        Rows of older versions state no offset: their place is known if the address has only one.
+        """
         day, warc = self._marker.day.isoformat(), self._marker.warc
-        if not known:
-            return PagePlace(day, warc, self._moment(http_date))
-        warc_date, offset, length = known.popleft() if len(known) > 1 else known[0]
-        return PagePlace(day, warc, self._moment(warc_date or http_date), offset, length)
+        found = [one for one in self._known.get(uri, ()) if offset in (None, one[1])]
+        if not found or (offset is None and len(found) > 1):
+            return PagePlace(day, warc, self._moment(http_date), offset)
+        warc_date, start, length = found[0]
+        return PagePlace(day, warc, self._moment(warc_date or http_date), start, length)
 
     def _moment(self, stated: str | None) -> datetime:
         """Return a stated moment in UTC; without one, the beginning of the WARC's day."""

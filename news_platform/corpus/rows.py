@@ -61,7 +61,7 @@ class ArticleRow:
     published_at: datetime | None
     section: str | None
     tags: Sequence[str]
-    topic: str
+    category_guess: str
     article_type: str
     language: str
     language_probability: float
@@ -118,7 +118,7 @@ def article_row(article: Article, url: str) -> ArticleRow:
         published_at=article.published_at,
         section=article.section or None,
         tags=article.tags,
-        topic=guess_category(
+        category_guess=guess_category(
             section=article.section,
             tags=article.tags,
             url=url,
@@ -174,7 +174,6 @@ _FROM_LEDGER = {
     "canonical_url": "article_url_canon",
     "domain": "source",
     "text": "clean_text",
-    "topic": "category_guess",
     "day": "date",
 }
 

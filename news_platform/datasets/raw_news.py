@@ -132,6 +132,17 @@ RAW_NEWS = Dataset(
         Column("http_charset", Role.fact, "Charset the header declares, lower case; else null."),
         Column("surt_uri", Role.surt, "Sort-friendly form of the URI: `com,example)/path`."),
         Column("host", Role.host, "Registrable domain, labels reversed: `uk.co.bbc`."),
+        Column(
+            "warc_record_offset",
+            Role.count,
+            "First byte of the record in the stored WARC file; null in rows of older versions.",
+        ),
+        Column(
+            "fetch_status",
+            Role.count,
+            "HTTP status code; null without an HTTP header and in rows of older versions.",
+            pl.Int16(),
+        ),
     ),
     partition_columns=(
         Column("year", Role.day, "Year of the WARC's timestamp, `2025`."),

@@ -5,7 +5,7 @@ them loads no model and no library.
 """
 
 # `ccnews collect --older-than` collects again what an older version wrote.
-CRAWL_EXTRACTOR = "2"
+CRAWL_EXTRACTOR = "3"
 ARTICLE_EXTRACTOR = "5"
 # The decision whether a page is an article: its features and weights.
 PAGE_MODEL = "2"

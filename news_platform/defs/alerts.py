@@ -66,7 +66,8 @@ def send_alert(log: Logger, settings: Settings, alert: Alert) -> None:
 def post_message(settings: Settings, alert: Alert) -> None:
     """Post an alert to the webhook, if one is set; raise FetchError if it is not accepted."""
     if settings.alerts.webhook_url is not None:
-        post_alert(settings.alerts.webhook_url, _printable(alert, settings))
+        secret = settings.alerts.webhook_secret or ""
+        post_alert(settings.alerts.webhook_url, _printable(alert, settings), secret=secret)
 
 
 def _printable(alert: Alert, settings: Settings) -> Alert:
@@ -78,22 +79,22 @@ def _printable(alert: Alert, settings: Settings) -> Alert:
 
 
 def post_alert(
-    url: str, alert: Alert, *, pause: Callable[[float], None] = time.sleep, tries: int = TRIES
+    url: str, alert: Alert, *, secret: str = "", pause: Callable[[float], None] = time.sleep
 ) -> None:
     """Post the alert as JSON; if all tries fail, raise a FetchError that does not name the URL."""
     if not url.lower().startswith(("http://", "https://")):
         raise ConfigError("invalid NEWS_PLATFORM_ALERT_WEBHOOK: expected an http(s):// URL")
     reason = ""
-    for attempt in range(1, tries + 1):
+    for attempt in range(1, TRIES + 1):
         try:
-            post_json(url, asdict(alert), timeout_seconds=TIMEOUT_SECONDS)
+            post_json(url, asdict(alert), secret=secret, timeout_seconds=TIMEOUT_SECONDS)
         except FetchError as error:
             reason = str(error)
             if isinstance(error, PostRejected):
                 break
         else:
             return
-        if attempt < tries:
+        if attempt < TRIES:
             pause(PAUSE_SECONDS * attempt)
     raise FetchError(f"the alert webhook did not accept an alert: {reason}", reason="webhook")
 

@@ -22,8 +22,8 @@ from news_platform.errors import hiding_addresses
 from news_platform.resources import Resources
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import stale_partitions
-from news_platform.storage.engines import require_small_share
-from news_platform.storage.units import built_inputs, wanted_inputs
+from news_platform.storage.engines import ALLOW_REMOVAL_TAG, remove_gone, require_few_gone
+from news_platform.storage.units import built_inputs, gone_units, wanted_inputs
 
 Metadata: TypeAlias = Mapping[str, object]
 """What a run reports about what it has built."""
@@ -82,6 +82,8 @@ def dataset_asset(
                     for key, values in done:
                         shown = run_metadata(dataset, values)
                         args[0].add_asset_metadata(shown, partition_key=key)
+                # Last: a dataset may have a stricter brake of its own.
+                _remove_gone(dataset, *args, **given)
             results = [evaluate_in_step(one, args[0], given["platform"]) for one in checks]
             return dg.MaterializeResult(metadata=metadata, check_results=results)
 
@@ -105,6 +107,27 @@ def dataset_asset(
         return asset(build)
 
     return decorate
+
+
+def _remove_gone(dataset: Dataset, *args: Any, **given: Any) -> None:
+    """Remove the partitions of a run whose parents are gone, and say so in their metadata."""
+    if dataset.partitions not in ("day", "month") or "platform" not in given:
+        return
+    platform = given["platform"]
+    if not gone_units(platform.data_root.store, dataset):
+        return
+    # Only a run that removes something pays for loading the engines of all features.
+    from news_platform.composition.engines import open_dataset
+
+    context, engine = args[0], open_dataset(platform, dataset)
+    if engine is not None:
+        for key in remove_gone(engine, context.partition_keys, allowed=may_remove(context)):
+            context.add_asset_metadata({"removed": True}, partition_key=key)
+
+
+def may_remove(context: dg.AssetExecutionContext) -> bool:
+    """Return whether whoever launched a run allows it to remove more than the brake does."""
+    return context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
 
 
 def backfill_policy(dataset: Dataset) -> dg.BackfillPolicy | None:
@@ -168,7 +191,9 @@ def rebuild_rule(
         # What was built first: a build that ends in between then looks stale, never current.
         held = built(resources) if built else built_inputs(store, dataset)
         now = wanted(resources) if wanted else wanted_inputs(store, dataset, options(resources))
-        _require_few_gone(dataset, now, held)
+        # Automation stops here; a person confirms the removal with the tag of a run.
+        gone = [key for key, inputs in now.items() if inputs == REMOVED]
+        require_few_gone(dataset, gone, held=len(held))
         again = {key: why for key, why in redone(resources).items() if key in now}
         return {**again, **stale_partitions(now, held)}
 
@@ -181,17 +206,6 @@ def rebuild_rule(
         sensor=following.pop("sensor", f"follow_{dataset.name}"),
         **following,
     )
-
-
-def _require_few_gone(dataset: Dataset, wanted: Fingerprints, built: Fingerprints) -> None:
-    """Raise StorageError if the inputs of too many built partitions are gone: nothing is removed.
-
-    Automation stops here; a person who materializes the partitions confirms their removal.
-    """
-    gone = [key for key, inputs in wanted.items() if inputs == REMOVED]
-    cure = "restore their inputs, or materialize these partitions by hand to remove them"
-    losses = dict.fromkeys(gone, 1)
-    require_small_share(dataset.name, losses, len(built), unit="units", cure=cure)
 
 
 def _parents(dataset: Dataset, checks: Iterable[Check]) -> Iterable[Parent]:

@@ -128,7 +128,7 @@ def _over_web(
     """Open the web and the pool of processes, and run a stage with them."""
 
     async def run() -> T:
-        async with WebFetcher(fetch) as fetcher:
+        async with WebFetcher(replace(fetch, waits_for_hosts=True)) as fetcher:
             return await work(fetcher, pool)
 
     with pool:

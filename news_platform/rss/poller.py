@@ -28,18 +28,17 @@ from news_platform.rss.poll_results import (
     PollResult,
     feed_options,
     health_score,
+    may_miss_items,
     next_poll_at,
     turnover_interval_seconds,
 )
 from news_platform.takedowns.build_filters import refuse_taken_down
-from news_platform.web.fetch import Fetcher
+from news_platform.web.fetch import Fetcher, HostWaits
 from news_platform.web.responses import conditional_headers
 
 NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 # Results are written earlier if they hold this much text, so that long feeds do not fill memory.
 _MAX_WAITING_CHARS = 32_000_000
-# How long a feed that turned over counts as one that may miss items.
-_MAY_MISS_FOR = timedelta(days=7)
 
 
 @dataclass(slots=True)
@@ -179,6 +178,8 @@ class _PollRun:
                 max_body_bytes=self.options.max_body_bytes,
             )
             refuse_taken_down(response.final_url, takedowns)
+        except HostWaits as error:
+            return poll.postponed(error.wait_seconds)
         except FetchError as error:
             return poll.failed(error.reason)
         return await poll.evaluate(response, self.pool)
@@ -285,7 +286,7 @@ def _consequences(
     feed = result.feed
     skipped = added.skipped + result.left_out
     turned_over_at = now if added.turned_over or result.is_cut else feed.turned_over_at
-    may_miss = turned_over_at is not None and now - turned_over_at < _MAY_MISS_FOR
+    may_miss = may_miss_items(turned_over_at, now=now)
     changes: dict[str, Any] = {
         "skipped_items": skipped,
         "may_miss_items": may_miss,

@@ -48,8 +48,8 @@ from news_platform.rss.ledger.transactions import LedgerTransaction, note_metric
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
-from news_platform.web.fetch import PoliteFetcher, Response
-from news_platform.web.responses import requested_wait_seconds
+from news_platform.web.fetch import HostWaits, PoliteFetcher, Response
+from news_platform.web.responses import RETRYABLE_STATUSES, requested_wait_seconds
 from news_platform.web.urls import canonical_url, url_hash, url_host
 
 
@@ -109,8 +109,6 @@ class WorkReport:
         return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
 
 
-# A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
-_RETRY_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 # Reasons of a FetchError that a retry does not change.
 _FINAL_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
 _HTML_TYPES = ("html", "xml")
@@ -225,6 +223,12 @@ class _WorkRun:
         with boundary("article", claim.url_canon) as unit:
             try:
                 return await self._attempt(claim)
+            except HostWaits as error:
+                # Not counted as a retry: the article itself was not asked for.
+                until = self.context.clock() + timedelta(seconds=error.wait_seconds)
+                return await self._close(
+                    claim, "deferred", "pending", str(error), next_try_at=until
+                )
             except FetchError as error:
                 soft = error.reason not in _FINAL_REASONS
                 return await self._fail(claim, error.reason, soft=soft)
@@ -247,14 +251,14 @@ class _WorkRun:
         response = await self._fetch(claim, own)
         if response.status != 200:
             wait = requested_wait_seconds(response.headers, now=self.context.clock())
-            soft = response.status in _RETRY_STATUSES
+            soft = response.status in RETRYABLE_STATUSES
             return await self._fail(claim, f"status {response.status}", soft=soft, wait=wait)
         return await self._extract(claim, response, own)
 
     async def _fetch(self, claim: ArticleClaim, own: FeedSettings) -> Response:
         """Fetch the canonical URL, which has no trackers; if refused, the URL of the feed."""
         response = await self._get(claim.url_canon, claim, own)
-        refused = response.status >= 400 and response.status not in _RETRY_STATUSES
+        refused = response.status >= 400 and response.status not in RETRYABLE_STATUSES
         if refused and claim.url != claim.url_canon:
             return await self._get(claim.url, claim, own)
         return response

@@ -52,7 +52,6 @@ from news_platform.search.reading import IndexCache, open_build, read_current
 from news_platform.search.words import Snippet, snippet
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
-    delete_marker,
     fingerprint,
     read_inputs,
     read_markers,
@@ -92,15 +91,13 @@ def build_day(
     now: datetime,
     keep_old: bool = True,
 ) -> IndexReport | None:
-    """Replace the index of a day; return None if the day has no articles any more.
+    """Replace the index of a day; return None if the day has no articles (see `remove_gone`).
 
     Articles that are taken down are left out.
     """
     # Before reading: a table that changes meanwhile leaves the index stale, not wrong.
     inputs = wanted_inputs(store, SEARCH_INDEX).get(day, REMOVED)
     if inputs == REMOVED:
-        delete_marker(store, DATASET, day)
-        delete_old_builds(store, day, keep=None, before=None)
         return None
     refused, require_same = checked_takedowns(store)
     return publish_index(
@@ -303,7 +300,7 @@ def build_month(
     now: datetime,
     keep_old: bool = True,
 ) -> IndexReport | None:
-    """Build the days of a month as one index; return None if the month has no articles any more.
+    """Build the days of a month as one index; return None if the month has no articles.
 
     Without `keep_old` all older builds of the month and its days are deleted at once.
     """
@@ -312,8 +309,6 @@ def build_month(
         day: one for day, one in sorted(_wanted_days(store).items()) if month_of(day) == month
     }
     if not wanted:
-        delete_marker(store, MONTHS_DATASET, month)
-        delete_old_builds(store, month, keep=None, before=None)
         return None
     refused, require_same = checked_takedowns(store)
     inputs = fingerprint([f"{day} {one}" for day, one in wanted.items()])

@@ -10,7 +10,6 @@ import binascii
 import hmac
 import ipaddress
 import math
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +54,6 @@ _LEAST_BURST = 20
 _REMEMBERED_CLIENTS = 10_000
 _SHORTEST_TOKEN = 16
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/]+):(?P<port>\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +93,6 @@ def server_options(settings: Settings, *, host: str, port: int) -> ServerOptions
         trusted_proxies=parse_proxies(given.trusted_proxies),
         dagster_url=_http_url("NEWS_PLATFORM_DAGSTER_URL", given.dagster_url),
     )
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of the text `HOST:PORT`; raise ConfigError if it is another."""
-    found = _ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found["port"]) < 65_536:
-        raise ConfigError(f"invalid address {text!r}: expected HOST:PORT", thing=text)
-    return found["host"].strip("[]"), int(found["port"])
 
 
 def _allowed(settings: Settings, host: str) -> frozenset[str]:

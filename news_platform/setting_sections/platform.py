@@ -89,6 +89,10 @@ class AlertSettings(Section):
     webhook_url: str | None = secret(
         "NEWS_PLATFORM_ALERT_WEBHOOK", "URL that receives a POST for each failed run"
     )
+    webhook_secret: str | None = secret(
+        "NEWS_PLATFORM_ALERT_WEBHOOK_SECRET",
+        "key that signs these POSTs by HMAC-SHA256, see exports.md",
+    )
 
 
 class UiSettings(Section):
@@ -134,9 +138,6 @@ class ServerSettings(Section):
     )
     dagster_url: str | None = env(
         "NEWS_PLATFORM_DAGSTER_URL", "where the Dagster UI is served; the explorer links to it"
-    )
-    mcp_address: str | None = env(
-        "NEWS_PLATFORM_MCP_ADDRESS", "HOST:PORT on which `mcp` speaks HTTP; unset: stdio"
     )
 
 

@@ -84,7 +84,7 @@ def collect_group(folder: Path, bad: list[bytes]) -> list[dict[str, Any]]:
     source = open_store(str(place / "crawl"))
     report = collect_all([PATH], source=source, root=root, options=options)
     assert not report.failed, report
-    rows = scan_news(root).sort("uri").collect().to_dicts()
+    rows = scan_news(root).drop("warc_record_offset").sort("uri").collect().to_dicts()
     return [row for row in rows if ".example.com/a/" in row["uri"] and "news9." not in row["uri"]]
 
 

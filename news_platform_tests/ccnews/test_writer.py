@@ -47,6 +47,8 @@ def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
             "http_charset": "utf-8",
             "surt_uri": page.surt_uri,
             "host": page.host,
+            "warc_record_offset": page.record.offset,
+            "fetch_status": 200,
         }
 
 

@@ -39,13 +39,10 @@ def test_a_taken_port_is_one_clear_line(root: Path) -> None:
             main(["serve", "--port", port, "--root", str(root)], standalone_mode=False)
 
 
-def test_mcp_refuses_a_wrong_address(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NEWS_PLATFORM_MCP_ADDRESS", "8001")
-    with pytest.raises(ConfigError, match="expected HOST:PORT"):
-        main(["mcp", "--root", str(root)], standalone_mode=False)
-    monkeypatch.setenv("NEWS_PLATFORM_MCP_ADDRESS", "0.0.0.0:8001")
+def test_mcp_over_http_needs_a_token_beyond_loopback(root: Path) -> None:
+    words = ["mcp", "--host", "0.0.0.0", "--port", "8001", "--root", str(root)]
     with pytest.raises(ConfigError, match="without a token"):
-        main(["mcp", "--root", str(root)], standalone_mode=False)
+        main(words, standalone_mode=False)
 
 
 def test_the_server_of_an_empty_root_ends_when_its_starter_does(root: Path) -> None:

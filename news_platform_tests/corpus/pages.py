@@ -89,12 +89,13 @@ def collect_pages(
 ) -> None:
     """Store pages of one language as one collected WARC with captures, its marker last."""
     when = date.fromisoformat(day)
-    columns = {
+    columns: dict[str, list[object]] = {
         "uri": [page.uri for page in pages],
         "tree": [page.html for page in pages],
         "text": ["text" for _ in pages],
         "http_date": [page.fetched_at for page in pages],
         "host": [reversed_domain(page.uri) for page in pages],
+        "warc_record_offset": [1000 * number for number in range(len(pages))],
     }
     write_table(
         store, raw_news_path(when, language, filename=warc), _filled(columns, RAW_NEWS), RAW_NEWS

@@ -88,8 +88,10 @@ def test_the_longest_of_several_versions_is_kept_if_asked(
 def test_near_identical_texts_are_one(corpus: ObjectStore, tmp_path: Path) -> None:
     export_corpus(corpus, tmp_path / "one", ALL, OPTIONS)
     rows = exported(tmp_path / "one")
-    hashes = rows.filter(pl.col("domain").is_in(["b.example", "e.example"]))["id"]
-    clusters = pl.DataFrame({"url_hash": hashes, "cluster_id": ["0123456789abcdef"] * 2})
+    chosen = rows.filter(pl.col("domain").is_in(["b.example", "e.example"]))
+    clusters = chosen.select(
+        "source", date="day", url_hash="id", cluster_id=pl.lit("0123456789abcdef")
+    )
     manifest = export_corpus(
         corpus, tmp_path / "two", ALL, replace(OPTIONS, clusters_of=lambda _: clusters)
     )

@@ -1,8 +1,10 @@
 """A day of crawl_articles: what becomes a row, what is counted, and when a day is built again."""
 
+import gzip
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -11,10 +13,14 @@ from news_platform.corpus.checks import count_problems, day_report, row_problems
 from news_platform.corpus.crawl_pages import CorpusOptions, CrawlPages
 from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
 from news_platform.datasets.corpus import CRAWL_ARTICLES
-from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
+from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.parquet import parquet_bytes, read_table
 from news_platform.storage.units import built_inputs, wanted_inputs
+from news_platform_tests.ccnews.archive import page as page_record
+from news_platform_tests.ccnews.crawl import collect_here, warc_path, write_crawl
 from news_platform_tests.corpus.hostile import QUICK
 from news_platform_tests.corpus.pages import (
     DAY,
@@ -133,6 +139,8 @@ def test_a_day_whose_pages_are_gone_is_removed(local_store: ObjectStore) -> None
     local_store.delete([info.path for info in local_store.list("news/collected")])
     assert wanted_inputs(local_store, CRAWL_ARTICLES, OPTIONS) == {DAY: "removed"}
     assert build_crawl_day(local_store, DAY, options=OPTIONS) is None
+    assert not rows(local_store).is_empty()
+    DeltaEngine(local_store, CRAWL_ARTICLES).delete([DAY])
     assert rows(local_store).is_empty()
     assert built_inputs(local_store, CRAWL_ARTICLES) == {}
 
@@ -183,6 +191,43 @@ def test_pages_of_expired_warcs_come_from_elsewhere(local_store: ObjectStore) ->
     )
     ((page, place),) = crawled
     assert (page.url, place.record_offset) == (stored.uri, 0)
+
+
+def test_an_address_fetched_twice_in_a_warc_gets_each_page_with_its_own_record(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    texts = ("Deze pagina is tijdelijk niet beschikbaar, probeer het later nog eens.", "The mayor.")
+    same = "https://twice.example/news/bridge"
+    records = [replace(page_record(1, text=text), uri=same) for text in texts]
+    path = warc_path(date(2025, 11, 1))
+    crawl = write_crawl(tmp_path / "crawl", {path: records})
+    marker = collect_here(path, source=crawl, root=local_store, scratch=tmp_path / "scratch")
+    crawled = CrawlPages(
+        local_store, [marker], options=OPTIONS, covers=lambda _: False, expired_rows=None
+    )
+    found = list(crawled)
+    assert len(found) == 2
+    for page, place in found:
+        assert place.record_offset is not None
+        assert place.record_length is not None
+        archived = crawl.read_range(path, place.record_offset, place.record_length)
+        assert page.html.encode() in gzip.decompress(archived)
+
+
+def test_a_row_without_an_offset_has_a_place_only_if_its_address_has_one(
+    local_store: ObjectStore,
+) -> None:
+    first, *_, second = pages()
+    collect_pages(local_store, [first, second, replace(second, html=article_html(9))])
+    path = raw_news_path(date(2025, 11, 1), "en", filename=WARC)
+    columns = tuple(one for one in RAW_NEWS.columns if one.name != "warc_record_offset")
+    older = replace(RAW_NEWS, columns=columns)
+    local_store.put(path, parquet_bytes(read_table(local_store, path, RAW_NEWS), older))
+    markers = parse_listed(local_store, list_collected_day(local_store, date(2025, 11, 1)))
+    crawled = CrawlPages(
+        local_store, markers, options=OPTIONS, covers=lambda _: False, expired_rows=None
+    )
+    assert [place.record_offset for _, place in crawled] == [0, None, None]
 
 
 def test_a_root_on_s3_behaves_as_a_local_one(

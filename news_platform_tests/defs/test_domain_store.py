@@ -25,6 +25,7 @@ from news_platform.errors import InputError, StorageError
 from news_platform.resources import Resources
 from news_platform.setting_sections.features import DomainStoreSettings
 from news_platform.settings import Settings
+from news_platform.storage.engines import ALLOW_REMOVAL_TAG
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
 from news_platform_tests.domain_store.pages import collect, uncollect
@@ -50,10 +51,9 @@ class Graph:
         *,
         allow_removal: bool = False,
     ) -> dg.ExecuteInProcessResult:
-        config = {asset.op.name: {"config": {"allow_removal": True}}} if allow_removal else {}
         return dg.materialize(
             [asset],
-            run_config={"ops": config},
+            tags={ALLOW_REMOVAL_TAG: "true"} if allow_removal else {},
             resources=self._resources,
             partition_key=partition,
             instance=self.instance,
@@ -153,12 +153,14 @@ def test_a_day_whose_pages_are_red_is_not_staged(graph: Graph) -> None:
     assert graph.run(domain_buckets, "2025-11-01").success
 
 
-def test_a_run_that_would_empty_the_store_needs_its_run_config(graph: Graph) -> None:
+def test_a_run_that_would_empty_the_store_needs_its_tag(graph: Graph) -> None:
     graph.run_all()
     uncollect(graph.store, "2025-11-01")
     uncollect(graph.store, "2025-11-02")
     with pytest.raises(StorageError, match="refused to remove 3 of 3 records"):
         graph.run(domain_buckets, "2025-11-02")
     assert DomainStore(graph.store).count("a.org") == 2
+    for day in DAYS:
+        assert graph.run(domain_buckets, day, allow_removal=True).success
     graph.run_all(allow_removal=True)
     assert DomainStore(graph.store).count("a.org") == 0

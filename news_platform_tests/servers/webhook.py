@@ -18,6 +18,7 @@ class Webhook:
     url: str = ""
     answers: list[int] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -29,6 +30,7 @@ def serve_webhook(webhook: Webhook) -> Iterator[Webhook]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             webhook.bodies.append(json.loads(body))
+            webhook.raw.append(body)
             webhook.headers.append(dict(self.headers))
             self.send_response(webhook.answers.pop(0) if webhook.answers else 200)
             self.end_headers()

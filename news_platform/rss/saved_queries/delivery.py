@@ -5,8 +5,9 @@ Every message has an id that stays the same when it is sent again, in the body a
 """
 
 import io
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, feed_item, write_articles
 from news_platform.rss.exports.selection import exported_columns
 from news_platform.rss.ledger.tables import ALERT_MATCHES, RAW
-from news_platform.rss.saved_queries.query_file import SavedQuery, webhook_url
+from news_platform.rss.saved_queries.query_file import SavedQuery, webhook_secret, webhook_url
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.build_filters import cleaned_later
@@ -29,7 +30,8 @@ FEEDS: Mapping[str, TextFormat] = {"feed.xml": "rss", "feed.json": "jsonfeed"}
 _FIRST_PAUSE_SECONDS = 60
 _LONGEST_PAUSE_SECONDS = 6 * 3600
 
-Post = Callable[[str, object, Mapping[str, str]], object]
+# The address, the document, the headers, and the secret that signs them.
+Post = Callable[[str, object, Mapping[str, str], str], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,12 @@ class DeliveryOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReport:
-    """How many messages were accepted, failed, and were given up."""
+    """How many messages were accepted, failed, and were given up; and what failed, by query."""
 
     delivered: int = 0
     failed: int = 0
     given_up: int = 0
+    failures: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 def deliver_matches(
@@ -66,15 +69,20 @@ def deliver_matches(
     by_name = {query.name: query for query in queries if query.has_webhook}
     failures = dict.fromkeys(by_name, 0)
     until = clock() + timedelta(seconds=options.seconds_per_run)
-    outcomes = {"delivered": 0, "failed": 0, "given_up": 0}
+    delivered, reasons = 0, {name: Counter[str]() for name in by_name}
     for match in _due_matches(engine, list(by_name), limit=options.messages_per_run, now=clock()):
         if failures[match.alert] >= options.failures_per_run or clock() >= until:
             continue
-        outcome = _deliver(engine, match, by_name[match.alert], variables, post or _post, clock())
-        outcomes[outcome] += 1
-        failures[match.alert] = 0 if outcome == "delivered" else failures[match.alert] + 1
-    outcomes["given_up"] = _give_up(engine, options, now=clock())
-    return DeliveryReport(**outcomes)
+        reason = _deliver(engine, match, by_name[match.alert], variables, post or _post, clock())
+        delivered += not reason
+        reasons[match.alert] += Counter([reason] if reason else [])
+        failures[match.alert] = failures[match.alert] + 1 if reason else 0
+    return DeliveryReport(
+        delivered,
+        failed=sum(counts.total() for counts in reasons.values()),
+        given_up=_give_up(engine, options, now=clock()),
+        failures={name: dict(counts) for name, counts in reasons.items() if counts},
+    )
 
 
 def _due_matches(
@@ -106,8 +114,8 @@ def message(match: sa.Row[Any]) -> dict[str, object]:
     }
 
 
-def _post(url: str, document: object, headers: Mapping[str, str]) -> object:
-    return post_json(url, document, headers=headers)
+def _post(url: str, document: object, headers: Mapping[str, str], secret: str) -> object:
+    return post_json(url, document, headers=headers, secret=secret)
 
 
 def _deliver(
@@ -118,17 +126,19 @@ def _deliver(
     post: Post,
     now: datetime,
 ) -> str:
+    """Post one match; return the reason if that failed, else ''."""
     try:
         headers = {"Idempotency-Key": match.delivery_id}
-        post(webhook_url(query, variables), message(match), headers)
+        secret = webhook_secret(query, variables)
+        post(webhook_url(query, variables), message(match), headers, secret)
     except (FetchError, ConfigError) as error:
         # Also a rejected one is tried again: an operator may be mending the receiver.
         pause = min(_FIRST_PAUSE_SECONDS * 2**match.tries, _LONGEST_PAUSE_SECONDS)
         values = {"error_msg": str(error), "next_try_at": now + timedelta(seconds=pause)}
         _write(engine, match, tries=match.tries + 1, **values)
-        return "failed"
+        return error.reason if isinstance(error, FetchError) else "setting"
     _write(engine, match, tries=match.tries + 1, delivered_at=now, error_msg="")
-    return "delivered"
+    return ""
 
 
 def _write(engine: sa.Engine, match: sa.Row[Any], **values: Any) -> None:

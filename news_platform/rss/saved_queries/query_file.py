@@ -130,6 +130,11 @@ def webhook_url(query: SavedQuery, variables: Mapping[str, str]) -> str:
     return url
 
 
+def webhook_secret(query: SavedQuery, variables: Mapping[str, str]) -> str:
+    """Return what signs the messages of a query, from the variable beside that of the webhook."""
+    return variables.get(f"{query.webhook_variable}_SECRET", "")
+
+
 def webhook_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a file of saved queries may name."""
+    """Return the variables that a file of saved queries may name, and their secrets."""
     return {name: text for name, text in environ.items() if name.startswith(VARIABLE_PREFIX)}

@@ -51,7 +51,10 @@ class Desk:
             self.engine,
             self.store,
             path=None,
-            variables={"ALERT_WEBHOOK_DESK": self.webhook.url},
+            variables={
+                "ALERT_WEBHOOK_DESK": self.webhook.url,
+                "ALERT_WEBHOOK_DESK_SECRET": "signing key",
+            },
             clock=lambda: self.now,
             options=self.options,
         )
@@ -81,6 +84,7 @@ def test_a_new_article_that_matches_is_posted_with_its_id(desk: Desk) -> None:
     [body], [headers] = desk.webhook.bodies, desk.webhook.headers
     assert body["alert"] == "floods" and len(body["id"]) == 32
     assert headers["Idempotency-Key"] == body["id"]
+    assert headers["News-Platform-Signature"].startswith("t=")
     assert body["text"].startswith("floods: Floods in the north (post.example) https://")
     assert body["article"]["content_text"] == "Water."
 
@@ -139,6 +143,7 @@ def test_one_bad_webhook_keeps_no_other_waiting(desk: Desk) -> None:
     report = desk.run()
     assert report.found.matches == {"floods": 9, "north": 9, "unset": 9}
     assert (report.delivery.delivered, report.delivery.failed) == (9, 6)
+    assert report.delivery.failures == {"floods": {"connection": 3}, "unset": {"setting": 3}}
 
 
 def test_matches_are_feeds_under_the_root(desk: Desk) -> None:
@@ -202,7 +207,7 @@ def test_no_match_is_lost_when_webhooks_and_processes_fail_at_random(
 
     is_over = False
 
-    def post(_url: str, document: Any, _headers: object) -> None:
+    def post(_url: str, document: Any, _headers: object, _secret: str) -> None:
         outcome = 1.0 if is_over else chance.random()
         if outcome < 0.3:
             raise FetchError("HTTP 503")

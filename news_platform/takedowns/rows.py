@@ -217,6 +217,9 @@ def names_page(text: str, takedowns: Takedowns) -> bool:
 def _named(text: str, takedowns: Takedowns) -> Iterator[bool]:
     plain = _JSON_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text.replace("\\/", "/"))
     for found in _ADDRESS.findall(plain):
+        if "/" not in found:  # a host, and not the address of its home page
+            yield takedowns.covers_domain(found.partition(":")[0])
+            continue
         url = found if "://" in found else f"https://{found}"
         yield takedowns.covers_url(url.rstrip(_AFTER))
         # Whatever follows: a text too many is no loss.

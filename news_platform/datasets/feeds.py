@@ -218,6 +218,8 @@ ARTICLES = Dataset(
             "text_source", Role.fact, "where clean_text is from: page, trafilatura, json_ld, feed"
         ),
         flag("is_paywalled", "true: not the whole article; null: nothing says so"),
+        Column("stated_published_at", Role.time, "a stated date more than a day ahead; else null"),
+        Column("page_doubt", Role.fact, "a sign that the page may be another one; else ''"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day on which it was first stored"),),
 )

@@ -8,7 +8,7 @@ them loads no model and no library.
 CRAWL_EXTRACTOR = "3"
 ARTICLE_EXTRACTOR = "5"
 # The decision whether a page is an article: its features and weights.
-PAGE_MODEL = "2"
+PAGE_MODEL = "3"
 CRAWL_ARTICLES = f"{ARTICLE_EXTRACTOR}-{PAGE_MODEL}"
 # Part of the names of staged files, so that a new format gets new files.
 STORE_FORMAT = "1"

@@ -253,7 +253,7 @@ def _preview(store: ObjectStore, day: date) -> dg.MarkdownMetadataValue:
         rows = scan_news(store, [day], columns=shown).head(_PREVIEW_ROWS).collect()
     except pl.exceptions.PolarsError as error:
         # The run goes on to the checks, which name the file.
-        return dg.MetadataValue.md(f"unreadable: {error}")
+        return markdown_table(["unreadable"], [(error,)])
     return preview(RAW_NEWS, rows)
 
 

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +22,12 @@ from news_platform.rss.feed_settings import parse_settings, private_headers
 from news_platform.rss.ledger.entries import AddedEntries, add_entries
 from news_platform.rss.ledger.feed_rows import FeedRow, claim_feeds, move_feed, update_feeds
 from news_platform.rss.ledger.tables import FEED_POLLS
-from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
+from news_platform.rss.ledger.transactions import (
+    LedgerTransaction,
+    note_metrics,
+    retry_deadlocks,
+    write_transaction,
+)
 from news_platform.rss.poll_results import (
     FeedPoll,
     PollOptions,
@@ -188,7 +194,7 @@ class _PollRun:
         async with self.writing:
             results, self.finished, self.finished_chars = self.finished, [], 0
             if results:
-                await asyncio.to_thread(self._record, results)
+                await asyncio.to_thread(retry_deadlocks, partial(self._record, results))
 
     def _record(self, results: Sequence[PollResult]) -> None:
         """Write the results of some feeds in one transaction; one that fails leaves the others."""

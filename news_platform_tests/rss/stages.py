@@ -12,6 +12,7 @@ from news_platform.isolation.pool import Pool
 from news_platform.rss.article_files import WorkPlaces
 from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.article_queue import WorkReport
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import read_feed, upsert_feed
 from news_platform.rss.ledger.tables import RAW
@@ -19,7 +20,7 @@ from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import PollReport, poll_feeds
 from news_platform.rss.robots_gate import RobotsFile
-from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import FetchOptions, PoliteFetcher, WebFetcher
@@ -187,6 +188,7 @@ class WorkerHarness:
         self.pool = pool
         self.full_texts = full_texts
         self.now = NOW
+        self.clock: Callable[[], datetime] | None = None
         self.pages: ObjectStore | None = None
         self.secrets: dict[str, str] = {}
         self.web = FakeFetcher({})
@@ -199,9 +201,11 @@ class WorkerHarness:
         self.web = FakeFetcher({**OPEN, **answers})
         return asyncio.run(self._work(self.web, options))
 
-    def work_site(self, sites: Mapping[str, Answer]) -> tuple[WorkReport, Site]:
+    def work_site(
+        self, sites: Mapping[str, Answer], *, options: WorkOptions | None = None
+    ) -> tuple[WorkReport, Site]:
         """Work on pending articles, with their pages from a real server."""
-        return over_site(sites, lambda fetcher: self._work(fetcher, None))
+        return over_site(sites, lambda fetcher: self._work(fetcher, options))
 
     async def _work(self, fetcher: PoliteFetcher, options: WorkOptions | None) -> WorkReport:
         context = worker_context(
@@ -211,7 +215,7 @@ class WorkerHarness:
             self.full_texts,
             places=WorkPlaces(self.full_texts, pages=self.pages),
             known_robots=self.surveyed.get,
-            clock=lambda: self.now,
+            clock=self.clock or (lambda: self.now),
             secrets=self.secrets,
         )
         return await work_articles(context, worker_id="w1", options=options or WorkOptions())

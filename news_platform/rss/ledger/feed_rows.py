@@ -25,6 +25,13 @@ POLLED = ("active", "dead")
 NOT_ACCEPTED = ("rejected", "unreachable")
 # Statuses that only a person sets and ends.
 BY_PERSON = ("paused", "retired")
+# What a person sets who wants a feed to be polled again, at once.
+RESUMED: Mapping[str, Any] = {
+    "status": "active",
+    "verdict": "active",
+    "next_poll_at": None,
+    "errors_in_row": 0,
+}
 # The URL is a key, and PostgreSQL's indexes hold keys of up to 2,700 bytes.
 MAX_FEED_URL = 2_000
 # The notes of a feed are what a person wrote, then our remark in brackets: `ask Ann [stale]`.
@@ -99,6 +106,12 @@ def read_feed(engine: sa.Engine, feed_url_canon: str) -> sa.Row[Any] | None:
     with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS).where(FEEDS.c.feed_url_canon == feed_url_canon)
         return connection.execute(chosen).one_or_none()
+
+
+def in_group(group: str) -> sa.ColumnElement[bool]:
+    """Return the condition for feeds in a group or in one below it."""
+    below = FEEDS.c.feed_group.startswith(f"{group}/", autoescape=True)
+    return sa.or_(FEEDS.c.feed_group == group, below)
 
 
 def read_own_settings(engine: sa.Engine) -> dict[str, FeedSettings]:

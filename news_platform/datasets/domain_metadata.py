@@ -243,6 +243,6 @@ DOMAIN_METADATA = Dataset(
     cost="medium",
     removal="files",
     explorer="/policies",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     sources={"domain_queue.source_file_path": ("source",), "domain_queue.domain_url": ("source",)},
 )

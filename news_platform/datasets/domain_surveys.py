@@ -5,6 +5,7 @@ import polars as pl
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
     ALL_BEFORE,
+    EVERY,
     OF_SURVEY_DAY,
     TEXTS,
     Column,
@@ -28,7 +29,7 @@ DOMAIN_SURVEYS = Dataset(
     parents=(ParentDataset("domain_metadata", OF_SURVEY_DAY),),
     version=versions.AI_BOTS,
     explorer="/policies",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     columns=(
         Column("domain", Role.domain, "Registrable domain, `bbc.co.uk`, or an IP address."),
         Column("domain_id", Role.fact, "authority:country:domain."),
@@ -122,7 +123,7 @@ USAGE_SIGNALS = Dataset(
     parents=(ParentDataset("domain_metadata", OF_SURVEY_DAY),),
     version=versions.USAGE_SIGNALS,
     explorer="/policies",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     columns=(
         Column("domain", Role.domain, "Registrable domain."),
         Column("country", Role.fact, "Country of the batch."),
@@ -164,10 +165,12 @@ AI_POLICY_CHANGES = Dataset(
     parents=(
         ParentDataset("domain_surveys", ALL_BEFORE),
         ParentDataset("usage_signals", ALL_BEFORE),
+        # Its robots.txt files are compared; the surveys change with them.
+        ParentDataset("domain_metadata", EVERY, is_followed=False),
     ),
     version=versions.AI_BOTS,
     explorer="/policies",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     columns=(
         Column("domain", Role.domain, "Registrable domain."),
         Column("country", Role.fact, "Country of the batch."),

@@ -135,7 +135,7 @@ def domains_are_surveyed_in_time(resources: Resources, _key: str) -> dg.AssetChe
     )
 
 
-@dataset_asset(DOMAIN_QUEUE, checks=[research_files_are_taken])
+@dataset_asset(DOMAIN_QUEUE)
 def domain_queue(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Queue the domains of a batch."""
     batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store
@@ -152,7 +152,7 @@ def domain_queue(context: dg.AssetExecutionContext, platform: Platform) -> Metad
     }
 
 
-@dataset_asset(DOMAIN_METADATA, checks=[every_message_has_an_outcome, success_means_complete])
+@dataset_asset(DOMAIN_METADATA)
 def domain_metadata(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Fetch the robots.txt and sitemap of every domain of a batch."""
     batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store

@@ -145,7 +145,7 @@ def watch_page_snapshots(
         return reason
     declare_options(store, segment_options(platform.settings.source_records))
     found = wanted_institutions(store)
-    return observe_changes(context, "page_snapshots", found, INSTITUTIONS)
+    return observe_changes(context, store, "page_snapshots", found, INSTITUTIONS)
 
 
 def _redone(resources: Resources) -> Mapping[str, str]:

@@ -27,13 +27,13 @@ from news_platform.rss.discovery import (
     discover_feeds,
 )
 from news_platform.rss.export import ExportReport, export_days
-from news_platform.rss.ledger.article_queue import WorkReport
+from news_platform.rss.ledger.article_queue import WorkOptions, WorkReport
 from news_platform.rss.ledger.transactions import write_config, write_transaction
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import NO_SECRETS, PollReport, poll_feeds
 from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
 from news_platform.rss.robots_gate import KnownRobots
-from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles
+from news_platform.rss.worker import WorkerContext, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 

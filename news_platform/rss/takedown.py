@@ -23,7 +23,6 @@ from news_platform.rss.ledger.tables import (
     ROBOTS,
 )
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
-from news_platform.rss.saved_queries.delivery import FOLDER as MATCHES
 from news_platform.rss.sheets.outbox import GONE, SHEET_ROWS, mark_gone
 from news_platform.rss.sheets.workbook import FOLDER, is_monthly_book, write_workbook_now
 from news_platform.storage.engines import RemovedRows
@@ -59,9 +58,9 @@ class LedgerPart:
     dataset: str = LEDGER
 
     def find(self, target: TakedownTarget, _found: object = None) -> Mapping[str, int]:
-        """Return how many rows, files without a row and feeds of matches must go."""
+        """Return how many rows and files without a row must go."""
         engine = self.ledger()
-        found = len(self._other_files(engine, target))
+        found = len(self._orphans(engine, target))
         if engine is not None:
             with read_transaction(engine) as connection:
                 found += count_rows(connection, find_values(connection, _TABLES, target))
@@ -70,7 +69,7 @@ class LedgerPart:
     def remove(self, _unit: str, target: TakedownTarget) -> RemovedRows:
         """Delete rows with their files, and files that no row refers to."""
         engine = self.ledger()
-        others = self._other_files(engine, target)
+        others = self._orphans(engine, target)
         for store, info in others:
             store.delete([info.path])
         done = RemovedRows(len(others), sum(info.size_bytes for _, info in others))
@@ -79,17 +78,13 @@ class LedgerPart:
         cleaned = clean_ledger(self.store, engine, target, full_texts=self.full_texts, now=self.now)
         return cleaned + done
 
-    def _other_files(
+    def _orphans(
         self, engine: sa.Engine | None, target: TakedownTarget
     ) -> list[tuple[ObjectStore, ObjectInfo]]:
-        """Return the files without a row, and the feeds of matches, that name a covered page.
-
-        The next run writes those feeds again.
-        """
+        """Return the files that no row refers to and that name a covered page."""
         owned, pages = OwnedFiles.read(engine), self.store.child(PAGES_FOLDER)
         stores = ((self.full_texts, owned.full_texts), (pages, owned.pages))
         likely = [(at, it) for at, kept in stores for it in at.list() if it.path not in kept]
-        likely += [(self.store, info) for info in self.store.list(MATCHES)]
         return [(store, it) for store, it in likely if _names(store.read(it.path), target)]
 
 

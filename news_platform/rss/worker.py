@@ -8,7 +8,7 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -41,6 +41,7 @@ from news_platform.rss.feed_settings import FeedSettings, page_headers
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
     OpenStatus,
+    WorkOptions,
     WorkReport,
     claim_articles,
     close_article,
@@ -65,34 +66,12 @@ from news_platform.rss.ledger.transactions import (
 )
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.fetch import HostWaits, PoliteFetcher, Response
 from news_platform.web.responses import RETRYABLE_STATUSES, requested_wait_seconds
 from news_platform.web.urls import canonical_url, stated_address, url_hash
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkOptions:
-    """How articles are claimed, fetched and stored."""
-
-    pending_batch_size: int = 100
-    lease_seconds: int = 600
-    max_retries: int = 5
-    # The wait after the first failure; it doubles with each further one, up to a day.
-    retry_seconds: int = 600
-    concurrency: int = 32
-    robots_cache_seconds: int = 24 * 3600
-    # An article is skipped whose robots.txt could not be read for this long.
-    robots_patience_seconds: int = 7 * 24 * 3600
-    extractors: int = 2
-    # None means no limit: work until nothing is due.
-    max_articles: int | None = None
-    takedowns: Takedowns = NO_TAKEDOWNS
-    # Called with the addresses of a page that turned out to be taken down.
-    keep_alias: Callable[[Sequence[str]], object] = len
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +364,7 @@ class _WorkRun:
         before = await asyncio.to_thread(read_references, context.engine, claim.row_id)
         outcome = await self._write(write)
         if outcome != "lost":  # else the same files may be those of the worker that has it now
-            written = (*before, reference, str(facts.get("page_ref", "")))
+            written = (*before, reference, str(stored.get("page_ref", "")))
             await asyncio.to_thread(context.places.delete_unowned, context.engine, written)
         return outcome
 

@@ -256,7 +256,7 @@ class SearchSettings(Section):
 
 
 class RetentionSettings(Section):
-    """What `news-platform retention apply` deletes; unset: nothing of this dataset."""
+    """What is deleted: datasets by `news-platform retention apply`, if set, and runs by a job."""
 
     stage_1_days: int | None = env(
         "NEWS_PLATFORM_RETAIN_STAGE_1_DAYS",
@@ -265,4 +265,9 @@ class RetentionSettings(Section):
     raw_news_days: int | None = env(
         "NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS",
         "age in days after which raw_news of a day is deleted; only the domain store holds it then",
+    )
+    runs_days: int = env(
+        "NEWS_PLATFORM_RETAIN_RUNS_DAYS",
+        "age in days after which finished runs of schedules and sensors are deleted, every night",
+        14,
     )

@@ -21,10 +21,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.article_queue import claim_articles, renew_claims
+from news_platform.rss.ledger.article_queue import WorkOptions, claim_articles, renew_claims
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import retry_deadlocks
-from news_platform.rss.worker import WorkOptions
 from news_platform.storage.sql.engine import migrate, open_engine, read_transaction
 from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS

@@ -7,10 +7,10 @@ import sqlalchemy as sa
 
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.errors import FetchError
+from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.ledger.status import least_confident_articles
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS, LINKS, RAW, REVISIONS
 from news_platform.rss.robots_gate import RobotsFile
-from news_platform.rss.worker import WorkOptions
 from news_platform.web.fetch import Response
 from news_platform.web.robots import Robots
 from news_platform.web.urls import url_hash

@@ -6,7 +6,7 @@ the transaction that makes it. The newest changes of an article are kept, and en
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -35,6 +35,7 @@ from news_platform.storage.sql.leases import (
     is_held,
     renew,
 )
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.urls import canonical_url, url_host
 
 _LEASES = LeaseTable(
@@ -103,6 +104,27 @@ class ArticleClaim:
     def link(self) -> str:
         """Return the canonical form of the feed's link; a redirect gives the row another URL."""
         return canonical_url(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """How articles are claimed, fetched and stored."""
+
+    pending_batch_size: int = 100
+    lease_seconds: int = 600
+    max_retries: int = 5
+    # The wait after the first failure; it doubles with each further one, up to a day.
+    retry_seconds: int = 600
+    concurrency: int = 32
+    robots_cache_seconds: int = 24 * 3600
+    # An article is skipped whose robots.txt could not be read for this long.
+    robots_patience_seconds: int = 7 * 24 * 3600
+    extractors: int = 2
+    # None means no limit: work until nothing is due.
+    max_articles: int | None = None
+    takedowns: Takedowns = NO_TAKEDOWNS
+    # Called with the addresses of a page that turned out to be taken down.
+    keep_alias: Callable[[Sequence[str]], object] = len
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,13 @@ class DomainMetadataSettings(Section):
         "news sitemaps of surveyed domains without feeds that are read per hour; 0: none",
         0,
     )
-    # Domains surveyed at once. Most of them wait for the network, so that one core serves them all.
+    survey_pause_seconds: float = env(
+        "NEWS_PLATFORM_SURVEY_PAUSE_SECONDS",
+        "seconds between two requests of a survey to one host",
+        1.0,
+    )
+    # Domains surveyed at once, not counting those that pause. Most of them wait for the network, so
+    # that one core serves them all.
     survey_concurrency: int = 64
     # Longer than the resolver caches a negative answer (30 s), so that a retry asks DNS again.
     survey_retry_seconds: float = 45.0

@@ -163,6 +163,11 @@ def has_registrable_domain(host: str) -> bool:
     return bool(_suffixes().extract_str(url_host(host)).top_domain_under_public_suffix)
 
 
+def is_public_suffix(host: str) -> bool:
+    """Return whether a name is a public suffix, under which others register: `co.uk`."""
+    return _suffixes().extract_str(host).suffix == host
+
+
 def url_host(url: str) -> str:
     """Return the host of a URL in lower-case punycode, without port; IPv6 without its brackets."""
     return _authority(_split(_clean(url)).authority).host

@@ -155,14 +155,14 @@ class _Tools:
         domain: Annotated[str, Field(description="such as bbc.co.uk")],
         bot: Annotated[str, Field(description="crawler as robots.txt names it; * for all")] = "*",
         at: Day = "",
-        path: Annotated[str, Field(description="path of the site")] = "/",
+        path: Annotated[str, Field(description="path of one page; empty: the whole site")] = "",
     ) -> str:
         """Say whether a crawler may use a site for indexing, search, AI input and AI training."""
 
         def find() -> dict[str, object]:
             store = self._state.store
             found = [
-                usage_policy(domain, bot, purpose, root=store, at=at or None, path=path)
+                usage_policy(domain, bot, purpose, root=store, at=at or None, path=path or None)
                 for purpose in PURPOSES
             ]
             return {"policies": [asdict(one) for one in found]}

@@ -17,7 +17,7 @@ from dagster_k8s.job import DagsterK8sJobConfig, construct_dagster_k8s_job
 from dagster_postgres.utils import pg_url_from_config
 
 from deploy import helm_check
-from news_platform.cluster.compute_logs import StoreComputeLogManager
+from news_platform.cluster.compute_logs import RootComputeLogManager
 from news_platform.cluster.instance import write_config
 from news_platform.definitions import build_definitions
 from news_platform.defs.services.webserver import serve
@@ -134,9 +134,7 @@ def test_the_output_of_runs_is_kept_in_the_object_store_everywhere() -> None:
     ours = _cluster()["compute_logs"]
     values = _read("kubernetes/values.yaml")["computeLogManager"]["config"]
     assert values["customComputeLogManager"] == ours
-    result = validate_config(
-        Field(StoreComputeLogManager.config_type()).config_type, ours["config"]
-    )
+    result = validate_config(Field(RootComputeLogManager.config_type()).config_type, ours["config"])
     assert result.success, result.errors
 
 

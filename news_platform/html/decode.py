@@ -54,6 +54,11 @@ _C1_LEAD = b"\xc2"
 # Most pages have few characters with this lead byte, such as a copyright sign: to find the byte is
 # ten times as fast as the expression. Pages with more of them are searched by the expression.
 _FEW_LEADS = 40
+# References to what `scrub_text` removes. Parsers resolve them, and a terminal obeys the result.
+_CONTROL_REFERENCE = re.compile(
+    r"&#(?:0*([1-8]|1[124-9]|2\d|3[01]|127|129|141|143|144|157)(?!\d)"
+    r"|[xX]0*([1-8bBcCeEfF]|1[0-9a-fA-F]|7[fF]|8[1dDfF]|9[0dD])(?![0-9a-fA-F]));?"
+)
 # Where Python's codec of that name has fewer characters than the browsers' decoder.
 _WIDER_CODECS = {
     "gbk": "gb18030",
@@ -116,7 +121,9 @@ def decode_html(body: bytes, charset: str | None = None) -> DecodedPage:
 
 def html_text(page: str | bytes, charset: str | None = None) -> str:
     """Return a page as text without lone surrogates and control characters."""
-    return decode_html(page, charset).text if isinstance(page, bytes) else scrub_text(page)
+    if isinstance(page, bytes):
+        return decode_html(page, charset).text
+    return _CONTROL_REFERENCE.sub(_resolved, scrub_text(page))
 
 
 def content_type_charset(content_type: str) -> str | None:
@@ -211,10 +218,15 @@ def _decoded(body: bytes, encoding: str) -> DecodedPage:
 
 def _scrubbed(text: str, utf8: bytes, encoding: str) -> DecodedPage:
     is_clean = not utf8.translate(None, _PLAIN_BYTES)
-    if is_clean and (text.isascii() or not _has_c1_control(utf8)):
-        return DecodedPage(text, utf8, encoding)
-    clean = scrub_text(text)
-    return DecodedPage(clean, clean.encode(), encoding)
+    is_clean = is_clean and (text.isascii() or not _has_c1_control(utf8))
+    clean = text if is_clean else scrub_text(text)
+    if _CONTROL_REFERENCE.search(clean):
+        clean = _CONTROL_REFERENCE.sub(_resolved, clean)
+    return DecodedPage(clean, utf8 if clean is text else clean.encode(), encoding)
+
+
+def _resolved(found: re.Match[str]) -> str:
+    return scrub_text(chr(int(found[1]) if found[1] else int(found[2], 16)))
 
 
 def _has_c1_control(utf8: bytes) -> bool:

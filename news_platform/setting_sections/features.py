@@ -58,7 +58,9 @@ class CcnewsSettings(Section):
         0,
     )
     hosts: LowerNames = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
-    languages: Names = env("NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ())
+    languages: LowerNames = env(
+        "NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ()
+    )
     # A growing day lists a new WARC about every hour: runs take several together.
     collect_hours: float = 4.0
     # WARCs of a day are listed until shortly after midnight, when the next day's first appears.
@@ -97,7 +99,13 @@ class DomainMetadataSettings(Section):
         "news sitemaps of surveyed domains without feeds that are read per hour; 0: none",
         0,
     )
-    # Domains surveyed at once. Most of them wait for the network, so that one core serves them all.
+    survey_pause_seconds: float = env(
+        "NEWS_PLATFORM_SURVEY_PAUSE_SECONDS",
+        "seconds between two requests of a survey to one host",
+        1.0,
+    )
+    # Domains surveyed at once, not counting those that pause. Most of them wait for the network, so
+    # that one core serves them all.
     survey_concurrency: int = 64
     # Longer than the resolver caches a negative answer (30 s), so that a retry asks DNS again.
     survey_retry_seconds: float = 45.0
@@ -217,7 +225,7 @@ class CorpusSettings(Section):
     workers: int = WORKERS
     memory_mb: int = MEMORY_MB
     scratch: str | None = SCRATCH
-    export_languages: Names = env(
+    export_languages: LowerNames = env(
         "NEWS_PLATFORM_EXPORT_LANGUAGES", "languages of training_export; empty: all", ()
     )
     export_min_words: int = env(

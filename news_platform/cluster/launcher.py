@@ -22,7 +22,6 @@ from dagster_celery.tasks import create_resume_job_task
 
 from news_platform.cluster.queues import BROKER_ERRORS, HEAVY, LIGHT, configure
 from news_platform.datasets.registry import DATASETS
-from news_platform.defs.runs import run_assets
 from news_platform.errors import ConfigError
 
 # Idle workers reply in milliseconds; a busy machine may take a second.
@@ -161,7 +160,8 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
 
     def queue_of(self, run: DagsterRun) -> str:
         """Return the queue of a run that has no queue tag."""
-        return HEAVY if run_assets(run) & HEAVY_ASSETS else self.default_queue
+        assets = {key.to_user_string() for key in run.asset_selection or ()}
+        return HEAVY if assets & HEAVY_ASSETS else self.default_queue
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
         """Return whether a worker still executes a started run.

@@ -153,7 +153,7 @@ def test_an_interrupted_run_ends_at_once_and_leaves_no_worker(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    crawl = write_crawl(tmp_path / "crawl", dict.fromkeys(PATHS, [_hanging_page()]))
+    crawl = write_crawl(tmp_path / "crawl", {path: [_hanging_page()] for path in PATHS})
     before, usual = set(psutil.Process().children()), signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 5.0)
     started = time.monotonic()

@@ -232,10 +232,11 @@ def test_the_number_of_runs_comes_from_the_settings(tmp_path: Path) -> None:
     assert runs["tag_concurrency_limits"] == [{"key": "dagster/backfill", "limit": 7}]
 
 
-def test_the_compose_file_shows_the_webserver_to_this_host_alone() -> None:
+def test_the_compose_file_shows_its_servers_to_this_host_alone() -> None:
     services = _read("docker-compose.yaml")["services"]
     published = [port for service in services.values() for port in service.get("ports", ())]
-    assert published == ["127.0.0.1:3000:3000"]
+    assert {port.rpartition(":")[2] for port in published} == {"3000", "8000", "9464"}
+    assert all(port.startswith("127.0.0.1:") for port in published)
     assert all(service["restart"] == "always" for service in services.values())
 
 

@@ -26,7 +26,6 @@ def _run(*assets: str, **tags: str) -> DagsterRun:
 def test_heavy_assets_go_to_the_heavy_queue(launcher: LiveCeleryRunLauncher) -> None:
     for heavy in ("raw_news", "crawl_articles", "domain_buckets", "takedowns"):
         assert launcher.queue_of(_run(heavy)) == HEAVY
-    assert launcher.queue_of(DagsterRun(job_name="build_raw_news")) == HEAVY
     assert launcher.queue_of(_run("feeds")) == LIGHT
     assert launcher.queue_of(_run()) == LIGHT
 

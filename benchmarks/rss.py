@@ -30,11 +30,11 @@ from news_platform.errors import InputError
 from news_platform.rss import pipeline
 from news_platform.rss.article_files import WorkPlaces
 from news_platform.rss.feeds import FeedEntry, parse_feed, plain
+from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.poll_results import PollOptions
-from news_platform.rss.worker import WorkOptions
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import migrate, open_engine

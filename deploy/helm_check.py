@@ -49,8 +49,8 @@ def unknown_values(chart: Path) -> list[str]:
 def _unknown(given: Mapping[str, Any], known: Mapping[str, Any], place: str) -> Iterator[str]:
     for name, value in given.items():
         if name not in known:
-            # The chart reads these two, but its values.yaml does not list them.
-            if name not in ("maxRuntimeSeconds", "cancelTimeoutSeconds"):
+            # The chart reads these, but its values.yaml does not list them.
+            if name not in ("maxRuntimeSeconds", "cancelTimeoutSeconds", "httpHeaders"):
                 yield f"{place}{name}"
         elif isinstance(value, Mapping) and isinstance(known[name], Mapping) and known[name]:
             yield from _unknown(value, known[name], f"{place}{name}.")

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from news_platform.rss.analyses import AnalysisOptions
     from news_platform.rss.discovery import DiscoveryOptions
     from news_platform.rss.feed_alarms import AlarmOptions
+    from news_platform.rss.ledger.article_queue import WorkOptions
     from news_platform.rss.poll_results import PollOptions
     from news_platform.rss.sheets.books import SheetAccess, SyncOptions
     from news_platform.rss.sheets.workbook import WorkbookOptions
-    from news_platform.rss.worker import WorkOptions
     from news_platform.source_records.options import SegmentOptions
     from news_platform.source_records.pipeline import RecordsOptions
 
@@ -302,6 +302,7 @@ def survey_options(given: DomainMetadataSettings, web: Web) -> "SurveyOptions":
     return SurveyOptions(
         fetch=SurveyFetchOptions(user_agent=web.fetch_options.user_agent),
         concurrency=given.survey_concurrency,
+        pause_seconds=given.survey_pause_seconds,
         retry_seconds=given.survey_retry_seconds,
     )
 
@@ -338,7 +339,7 @@ def poll_options(given: RssSettings) -> "PollOptions":
 
 def work_options(given: RssSettings, *, max_articles: int | None = None) -> "WorkOptions":
     """Return how articles are fetched and stored; `max_articles` None: until none is due."""
-    from news_platform.rss.worker import WorkOptions
+    from news_platform.rss.ledger.article_queue import WorkOptions
 
     return options_of(
         WorkOptions,

@@ -1,19 +1,16 @@
-"""The result of extracting an article, and its topic; importing it loads no extractor.
+"""The result of extracting an article, and whether its page is the one that was asked for.
 
-The section, else the tags, else the folders of the URL decide about the topic if they name one; the
-slug of a URL is a headline and names none. Otherwise the words decide: a topic needs three
-different words of its list in the title and the first 1,500 characters, and more of them than the
-other topic.
+Importing it loads no extractor.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
-from urllib.parse import urlsplit
 
 from news_platform.datasets import versions
+from news_platform.text.normalize import title_overlap
+from news_platform.web.urls import canonical_url, url_host, url_path
 
 # Version of the rules and weights; stored with every article, raised with every change of them.
 EXTRACTOR_VERSION = versions.ARTICLE_EXTRACTOR
@@ -54,64 +51,128 @@ class Article:
     extractor_version: str = EXTRACTOR_VERSION
 
 
-Category = Literal["politics", "sports", "other"]
+@dataclass(frozen=True, slots=True)
+class ExtractedPage:
+    """The article of a page, and whether the page looks like that of an article."""
 
-# The lead shows what an article is about, so only the beginning is used.
-_LEAD_CHARS = 1_500
-_ENOUGH_WORDS = 3
-_WORD = re.compile(r"[^\W\d_]+")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower()))
+    article: Article
+    looks_like_article: bool = False
 
 
-_LABELS: dict[Category, frozenset[str]] = {
-    "politics": _words(
-        "politics political politik politica política politique politiek polityka elections "
-        "election wahl congress senate parliament government westminster"
-    ),
-    "sports": _words(
-        "sports sport deportes esportes football soccer fussball futbol nfl nba mlb nhl tennis "
-        "cricket golf rugby olympics hockey baseball basketball motorsport cycling ufc"
-    ),
-}
-_WORDS: dict[Category, frozenset[str]] = {
-    "politics": _words(
-        "president minister senator senate congress parliament government election elections vote "
-        "voters voted campaign democrats democratic republicans republican labour conservative "
-        "party lawmakers legislation bill policy impeachment coalition opposition sanctions "
-        "diplomat embassy mayor governor chancellor referendum ballot candidate candidates "
-        "präsident kanzler bundestag regierung wahl minister partei"
-    ),
-    "sports": _words(
-        "match game games season team teams coach player players goal goals league cup tournament "
-        "championship striker midfielder defender quarterback touchdown playoffs innings wicket "
-        "scored score win defeat injury transfer club fans stadium champion champions final "
-        "semifinal olympic medal race spiel trainer mannschaft tor liga"
-    ),
-}
+WRONG_PAGE = "leads to a page that is not the article"
+# Folders and files of pages that stand in for an article: consent, login, subscription, errors.
+_WALL_PATH_NAMES = """
+consent cookie-consent cookies cookiewall cookie-wall gdpr privacy-gate privacywall
+login log-in signin sign-in logon anmelden anmeldung einloggen connexion identification
+iniciar-sesion acceder accedi entrar logowanie zaloguj giris inloggen auth oauth sso account
+register registration registrieren regwall subscribe subscription subscriptions abo abonnement
+abonnieren abonnez-vous suscripcion suscribete abbonati assine prenumerata paywall premium-gate
+captcha challenge cdn-cgi blocked geoblock unavailable error errors 404 not-found notfound
+page-not-found
+"""
+_WALL_PATHS = frozenset(_WALL_PATH_NAMES.split())
+_WALL_HOSTS = frozenset(("consent", "login", "accounts", "auth", "sso", "signin", "subscribe"))
+_WALL_TITLE = re.compile(
+    r"before you continue|bevor sie fortfahren|avant de continuer|antes de continuar"
+    r"|prima di continuare|just a moment|attention required|one moment, please|access denied"
+    r"|are you a (?:human|robot)|you have been blocked|verif\w+ (?:you are|your)|security check"
+    r"|(?:enable|activate|need to enable) (?:javascript|cookies)|javascript (?:is )?(?:disabled|re)"
+    r"|we (?:value|care about) your privacy|(?:cookie|privacy|consent) (?:consent|settings|notice)"
+    r"|(?:log|sign) ?in(?: |$)|anmelden$|connexion$|iniciar sesi\u00f3n"
+    r"|subscribe(?: now| to read)?$"
+    r"|(?:error )?(?:40[0134]|410|429|50[0234])\b|(?:page |seite )?(?:not|nicht) (?:found|gefunden)"
+    r"|page introuvable|p\u00e1gina no encontrada|p\u00e1gina n\u00e3o encontrada"
+    r"|pagina non trovata"
+    r"|nie znaleziono|\u043d\u0435 \u043d\u0430\u0439\u0434\u0435\u043d\u0430"
+    r"|(?:service |temporarily )unavailable|bad gateway|internal server error",
+    re.IGNORECASE,
+)
+# Longer titles are headlines, which may contain such words.
+_MAX_WALL_TITLE = 60
+# Titles of one article share at least this much, also after an edit.
+_LEAST_OVERLAP = 0.2
+# Titles that share more than this are hardly those of two articles.
+_ENOUGH_OVERLAP = 0.5
 
 
-def _folders(url: str) -> str:
-    """Return the path without the slug of the article, whose words are those of a headline."""
-    folders, _, last = urlsplit(url).path.rstrip("/").rpartition("/")
-    return f"{folders} {last}" if last.isalpha() else folders
+@dataclass(frozen=True, slots=True)
+class PageVerdict:
+    """Why a page is not the article, or '', and the one sign that leaves doubt, or ''."""
+
+    reason: str = ""
+    doubt: str = ""
 
 
-def guess_category(
-    *, url: str, section: str, tags: Iterable[str], title: str, text: str
-) -> Category:
-    """Return the topic that the section, the tags or the folders of the URL name first.
+@dataclass(frozen=True, slots=True)
+class PageAsked:
+    """What is known of a page before it is read: the asked address and who else leads to it.
 
-    If each of them names none or several, the words of the text decide.
+    `url` is '' where nobody asked for the page, as in a crawl, `title` the title by which it was
+    announced, `other_title` that of another article that leads to the same address.
     """
-    for labels in (section, " ".join(tags), _folders(url)):
-        words = _words(labels)
-        named: list[Category] = [topic for topic, signs in _LABELS.items() if words & signs]
-        if len(named) == 1:
-            return named[0]
-    words = _words(f"{title} {text[:_LEAD_CHARS]}")
-    counts = sorted(((len(words & signs), topic) for topic, signs in _WORDS.items()), reverse=True)
-    (most, topic), (second, _) = counts[0], counts[1]
-    return topic if most >= _ENOUGH_WORDS and most > second else "other"
+
+    url: str = ""
+    title: str = ""
+    other_title: str = ""
+    status: int | None = None
+
+
+def is_error_status(status: int | None) -> bool:
+    """Return whether a page of this HTTP status is not an article; None if it is not known."""
+    return status not in (None, 200)
+
+
+def judge_page(page: ExtractedPage, *, url: str, asked: PageAsked) -> PageVerdict:
+    """Return whether the page at `url` is the article that was asked for.
+
+    A status other than 200 decides; otherwise two signs do, and one leaves a doubt.
+    """
+    if is_error_status(asked.status):
+        return PageVerdict(f"status {asked.status}")
+    signs = list(_signs(page, url=url, asked=asked))
+    if len(signs) > 1:
+        return PageVerdict(WRONG_PAGE)
+    return PageVerdict(doubt=signs[0] if signs else "")
+
+
+def _signs(page: ExtractedPage, *, url: str, asked: PageAsked) -> Iterator[str]:
+    article = page.article
+    if _wall_words(url) - _wall_words(asked.url):
+        yield "wall_address"
+    if len(article.title) <= _MAX_WALL_TITLE and _WALL_TITLE.match(article.title):
+        yield "wall_title"
+    if not page.looks_like_article:
+        yield "not_an_article"
+    if asked.other_title and not titles_fit(asked.other_title, asked.title):
+        yield "shared_address"
+    if fits(article, url=asked.url, title=asked.title) is False:
+        yield "other_title"
+
+
+def fits(article: Article, *, url: str, title: str) -> bool | None:
+    """Return whether the page states this title or address; None if it states neither."""
+    if article.canonical_link and canonical_url(article.canonical_link) == canonical_url(url):
+        return True
+    if not article.title or not title:
+        return None
+    return titles_fit(article.title, title)
+
+
+def titles_fit(left: str, right: str) -> bool:
+    """Return whether two titles can be those of one article."""
+    return title_overlap(left, right) >= _LEAST_OVERLAP
+
+
+def titles_agree(left: str, right: str) -> bool:
+    """Return whether two titles are most likely those of one article."""
+    return title_overlap(left, right) > _ENOUGH_OVERLAP
+
+
+def _wall_words(url: str) -> set[str]:
+    """Return the folders of an address that stand for a wall; `/` stands for a home page."""
+    if not url:
+        return set()
+    path = url_path(url)
+    names = {part.partition(".")[0] for part in path.lower().split("/") if part}
+    host = url_host(url).partition(".")[0]
+    return (names & _WALL_PATHS) | ({host} & _WALL_HOSTS) | (set() if names else {"/"})

@@ -31,6 +31,13 @@ _MOST_DAYS = 4_000
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
+allow_removal_option = click.option(
+    "--allow-removal",
+    is_flag=True,
+    help="Remove what has lost its inputs, also more than the limit on removals.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a command prints: a document, its text (None: derived), and a failure to raise."""

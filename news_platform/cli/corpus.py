@@ -8,15 +8,17 @@ from typing import Any
 
 import click
 
-from news_platform.cli.command import DAY, Output, command, count_type, redo_option
+from news_platform.cli.command import (
+    DAY,
+    Output,
+    allow_removal_option,
+    command,
+    count_type,
+    redo_option,
+)
 from news_platform.composition.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.corpus.export.card import ExportManifest
-from news_platform.corpus.export.filtering import (
-    FORMATS,
-    KEEPS,
-    TOPICS,
-    ExportSelection,
-)
+from news_platform.corpus.export.filtering import FORMATS, KEEPS, ExportSelection
 from news_platform.corpus.export.pipeline import export_corpus
 from news_platform.corpus.export.publish import replacing_folder
 from news_platform.corpus.pipeline import (
@@ -30,11 +32,14 @@ from news_platform.corpus.pipeline import (
 )
 from news_platform.corpus.rows import QUALITY_FLAGS
 from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES
+from news_platform.datasets.feeds import CATEGORIES
 from news_platform.domain_store.fragments import iter_warc_frames
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.storage.commit.markers import read_inputs, stale_partitions
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.delta import DeltaEngine
+from news_platform.storage.engines import remove_gone
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs, wanted_inputs
 
@@ -47,15 +52,23 @@ def corpus() -> None:
 @command(corpus, access=RootAccess.WRITE)
 @click.option("--day", "days", multiple=True, type=DAY, help="Only this day; repeatable.")
 @redo_option("Build what is missing or changed; also what another version made; or every day.")
-def build(resources: Resources, days: tuple[date, ...], redo: str) -> Output:
-    """Build the days that are out of date.
+@allow_removal_option
+def build(resources: Resources, days: tuple[date, ...], redo: str, allow_removal: bool) -> Output:
+    """Build the days that are out of date, and remove those that have lost their inputs.
 
     These are days of crawl_articles and feed_articles. Days given by --day are always built.
     """
-    wanted = set(map(str, days))
+    wanted, store = set(map(str, days)), resources.data_root.store
+    removed = [
+        {"day": day, "removed": table.name}
+        for table in DELTA_TABLES
+        for day in remove_gone(DeltaEngine(store, table), wanted or None, allowed=allow_removal)
+    ]
     done = [report for report in _built(resources, wanted, redo) if report is not None]
-    lines = [f"{one.day}  {one.articles:>9} articles of {one.pages} pages" for one in done]
-    return Output([asdict(report) for report in done], "\n".join(lines) or "up to date")
+    lines = [f"{one['day']}  removed from {one['removed']}" for one in removed]
+    lines += [f"{one.day}  {one.articles:>9} articles of {one.pages} pages" for one in done]
+    document = [*removed, *(asdict(report) for report in done)]
+    return Output(document, "\n".join(lines) or "up to date")
 
 
 def _built(resources: Resources, wanted: set[str], redo: str) -> list[CorpusDay | None]:
@@ -95,7 +108,9 @@ def maintain(resources: Resources) -> Output:
 @click.option("--to", "last", type=DAY, help="Last day; default: the last one stored.")
 @click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
 @click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
-@click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Repeatable.")
+@click.option(
+    "--category", "categories", multiple=True, type=click.Choice(CATEGORIES), help="Repeatable."
+)
 @click.option("--min-words", type=count_type(), default=0, help="Leave out shorter articles.")
 @click.option(
     "--without",

@@ -14,6 +14,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.cli.command import OUTPUT_FILE, Output, Parsed, command, count_type
+from news_platform.datasets.feeds import CATEGORIES
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import scan_article_clusters
 from news_platform.resources import Resources
@@ -52,9 +53,7 @@ def _since(text: str) -> datetime:
 
 
 @command(access=lambda daily, **_: RootAccess.WRITE if daily else RootAccess.READ)
-@click.option(
-    "--category", type=click.Choice(["politics", "sports", "other"]), help="Guessed category."
-)
+@click.option("--category", type=click.Choice(CATEGORIES), help="Guessed category.")
 @click.option("--lang", "languages", multiple=True, help="ISO 639-1 code, such as en; repeatable.")
 @click.option("--source", "sources", multiple=True, help="Domain of the articles; repeatable.")
 @click.option("--feed", "feeds", multiple=True, help="Address of a feed; repeatable.")

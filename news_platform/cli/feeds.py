@@ -48,7 +48,13 @@ from news_platform.rss.feed_admin import (
     resume_feed,
     set_up_feed,
 )
-from news_platform.rss.feed_list import ListingReport, apply_listing, candidate_feeds, listed_feeds
+from news_platform.rss.feed_list import (
+    ListingReport,
+    apply_listing,
+    candidate_feeds,
+    listed_feeds,
+    retire_unlisted,
+)
 from news_platform.rss.feed_settings import (
     FeedSettings,
     feed_secrets,
@@ -196,7 +202,8 @@ def add(resources: Resources, urls: tuple[str, ...], force: bool, **choice: Any)
 @click.argument("file", type=INPUT_FILE)
 @click.option("--group", default="", help="Folder for feeds that have none in the file.")
 @_force_option
-def import_(resources: Resources, file: Path, group: str, force: bool) -> Output:
+@click.option("--retire", is_flag=True, help="Retire feeds of feeds.opml that are not in the file.")
+def import_(resources: Resources, file: Path, group: str, force: bool, retire: bool) -> Output:
     """Add the feeds of an OPML or CSV file."""
     try:
         listed = parse_feed_file(file.read_bytes(), is_csv=file.suffix.lower() == ".csv")
@@ -204,7 +211,12 @@ def import_(resources: Resources, file: Path, group: str, force: bool) -> Output
         raise InputError(f"cannot read {str(file)!r}: {error}", thing=str(file)) from error
     grouped = [replace(feed, group=feed.group or group) for feed in listed]
     report = _register(resources, grouped, force=force, recheck=False)
-    return Output(_report_document(report), _report_text(report))
+    retired: tuple[str, ...] = ()
+    if retire:
+        engine, now = resources.ledger.engine, resources.clock.now()
+        retired = retire_unlisted(engine, [feed.url for feed in listed], now=now)
+    more = [f"retired      {url} not in the file" for url in retired]
+    return Output({**_report_document(report), "retired": retired}, _report_text(report, more))
 
 
 def _register(

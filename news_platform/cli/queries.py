@@ -9,14 +9,24 @@ import click
 import polars as pl
 
 from news_platform.api import SearchPage, open_root
-from news_platform.cli.command import DAY, Output, command, count_type, json_value
+from news_platform.cli.command import (
+    DAY,
+    Output,
+    allow_removal_option,
+    command,
+    count_type,
+    json_value,
+)
 from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.errors import InputError
+from news_platform.isolation.boundary import panics_as
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchOptions
+from news_platform.search.index_engine import IndexEngine
 from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.engines import remove_gone
 from news_platform.storage.units import stale_units
 
 _BAR_WIDTH = 40
@@ -38,7 +48,9 @@ def sql(resources: Resources, query: str, unsafe: bool) -> Output:
         answer = pl.DataFrame([{"dataset": it.name, "what": it.description} for it in tables])
     else:
         answer = news.sql(query, unsafe=unsafe)
-    with pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True):
+    shown = pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True)
+    # A date beyond the year 9999 is not one of Python's.
+    with shown, panics_as(lambda cause: InputError(f"cannot show the answer: {cause}")):
         return Output(answer.to_dicts(), str(answer))
 
 
@@ -100,6 +112,7 @@ def _evidence_lines(one: Evidence) -> list[str]:
     show_default=True,
 )
 @click.option("--build", is_flag=True, help="First build the indexes that are out of date.")
+@allow_removal_option
 def search(
     resources: Resources,
     query: str | None,
@@ -116,11 +129,13 @@ def search(
     QUERY consists of words, "phrases", AND, OR, NOT, (brackets), title:word and domain:name. Fields
     are title, text, authors, section, domain, language and day (day:2025-11-01..2025-11-07).
     """
+    allow_removal = chosen.pop("allow_removal")
     if query is None and not build:
         raise click.UsageError("expected a QUERY, or --build")
     if build:
         # The report of the build must not mix with the answer on standard output.
-        click.echo(_build_indexes(resources), err=as_json or query is not None)
+        report = _build_indexes(resources, allow_removal=allow_removal)
+        click.echo(report, err=as_json or query is not None)
     if query is None:
         return None
     facets = FACETS if chosen.pop("facets") else (("day",) if only_count else ())
@@ -149,13 +164,15 @@ def search(
     return None
 
 
-def _build_indexes(resources: Resources) -> str:
+def _build_indexes(resources: Resources, *, allow_removal: bool) -> str:
     store, now = resources.data_root.store, resources.clock.now()
+    removed = remove_gone(IndexEngine(store, now), allowed=allow_removal)
     stale = sorted(stale_units(store, SEARCH_INDEX))
     built = [(day, build_day(store, day, now=now)) for day in stale]
     after_days = resources.settings.search.months_after_days
     built += join_months(store, after_days=after_days, now=now)
-    lines = [
+    lines = [f"{day:<10}    removed" for day in removed]
+    lines += [
         f"{key:<10}  {one.articles if one is not None else 0:>9} articles" for key, one in built
     ]
     return "\n".join(lines) or "all indexes are up to date"

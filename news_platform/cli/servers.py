@@ -37,7 +37,7 @@ _host_option = click.option("--host", default=HOST, show_default=True, help="Add
 def dev(settings: Settings, port: int, server_port: int) -> None:
     """Run the Dagster UI, its daemon and the explorer on 127.0.0.1."""
     home = _dagster_home(settings)
-    _refuse_wrong_hosts(settings)
+    allowed_names(settings.ui.allowed_hosts)  # a wrong one is told before anything starts
     refuse_taken_port(HOST, port, cure="choose another port with `make dev PORT=3001`")
     cure = "choose another port with `make dev SERVER_PORT=8001`"
     refuse_taken_port(HOST, server_port, cure=cure)
@@ -68,13 +68,6 @@ def _dagster_home(settings: Settings) -> Path:
             "absolute folder that contains our dagster.yaml"
         )
     return Path(home)
-
-
-def _refuse_wrong_hosts(settings: Settings) -> None:
-    try:
-        allowed_names(settings.ui.allowed_hosts)
-    except ConfigError as error:
-        raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
 
 
 def _shown(host: str) -> str:
@@ -116,10 +109,10 @@ def mcp(resources: Resources, host: str, port: int | None) -> None:
     from news_platform.server.app import run_app
     from news_platform.server.app_state import AppState
     from news_platform.server.guards import ServerOptions, guarded, server_options
-    from news_platform.server.mcp import create_mcp
+    from news_platform.server.mcp import create_mcp, run_stdio
 
     if port is None:
-        create_mcp(AppState(resources, ServerOptions())).run("stdio")
+        run_stdio(create_mcp(AppState(resources, ServerOptions())))
         return
     options = server_options(resources.settings, host=host, port=port)
     refuse_taken_port(host, port, cure="choose another with --port")
@@ -127,7 +120,7 @@ def mcp(resources: Resources, host: str, port: int | None) -> None:
     # Our own guards check hosts, token and rate, as for the pages.
     app = server.streamable_http_app(stateless_http=True, json_response=True, host=host)
     click.echo(f"http://{_shown(host)}:{port}/mcp over {resources.data_root.store.url}", err=True)
-    run_app(guarded(app, options, methods=("GET", "POST", "DELETE")), options)
+    run_app(guarded(app, options, methods=("POST",)), options)
 
 
 @command(has_json=False)

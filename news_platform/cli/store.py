@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from news_platform.cli.command import DAY, Output, command, count_type
+from news_platform.cli.command import DAY, Output, allow_removal_option, command, count_type
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG
 from news_platform.domain_store.building.builder import require_allowed, staging_removal
@@ -29,6 +29,7 @@ from news_platform.domain_store.pipeline import (
     repair_buckets,
     shown_batches,
 )
+from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.rows import (
     day_input,
     matching_input,
@@ -39,6 +40,7 @@ from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources, build_options, store_options
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.engines import remove_gone
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import stale_units, wanted_inputs
 from news_platform.web.urls import registrable_domain
@@ -58,11 +60,6 @@ class Opened:
     now: datetime
 
 
-_allow_removal_option = click.option(
-    "--allow-removal",
-    is_flag=True,
-    help="Remove records that have lost their inputs, also more than the limit on removals.",
-)
 _bucket_option = click.option("--bucket", "only", type=count_type(), help="Only this bucket.")
 
 
@@ -85,13 +82,14 @@ def _numbers(only: int | None, buckets: int) -> Sequence[int]:
 @command(store, access=lambda batch, **_: RootAccess.CREATE if batch else RootAccess.WRITE)
 @click.option("--batch", help="Name of a crawl, such as CC-MAIN-2013-20.")
 @click.option("--rows", help="Pattern of Parquet files with the columns of raw_news, for --batch.")
-@_allow_removal_option
+@allow_removal_option
 def build(resources: Resources, batch: str | None, rows: str | None, allow_removal: bool) -> Output:
     """Stage and build all collected days or a crawl."""
     if (batch is None) != (rows is None):
         raise click.UsageError("--batch and --rows must be used together")
     name = None if batch is None else validated_crawl_name(batch)
     opened = _open(resources, allow_removal=allow_removal)
+    removed: list[str] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
             found = matching_input(rows, options=store_options(resources.settings))
@@ -100,16 +98,22 @@ def build(resources: Resources, batch: str | None, rows: str | None, allow_remov
             )
             staged = [name]
         else:
+            removed = _remove_days(opened)
             staged = list(_stage_days(opened, progress))
         written = _build_ranges(opened, progress)
     inputs = wanted_inputs(opened.store, DOMAIN_CATALOG).get(WHOLE, "")
     catalog = write_catalog(opened.store, inputs=inputs)
-    return Output({"staged": staged, "bytes_written": written, **asdict(catalog)})
+    counts = {"staged": staged, "removed": removed, "bytes_written": written}
+    return Output({**counts, **asdict(catalog)})
+
+
+def _remove_days(opened: Opened) -> list[str]:
+    # Before anything is staged: a refused removal must leave stage 1 unchanged, too.
+    require_allowed(staging_removal(opened.store), opened.options)
+    return remove_gone(StagedEngine(opened.store), allowed=opened.options.allow_removal)
 
 
 def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
-    # Before anything is staged: a refused removal must leave stage 1 unchanged, too.
-    require_allowed(staging_removal(opened.store), opened.options)
     stale = sorted(stale_units(opened.store, DOMAIN_BUCKETS))
     for day in progress.track(stale, description="staging days"):
         rows = day_input(opened.store, day)
@@ -196,7 +200,7 @@ def verify(resources: Resources, only: int | None) -> Output:
 
 @command(store, access=RootAccess.WRITE)
 @_bucket_option
-@_allow_removal_option
+@allow_removal_option
 def repair(resources: Resources, only: int | None, allow_removal: bool) -> Output:
     """Rebuild missing files from the staged batches."""
     opened = _open(resources, must_exist=True, allow_removal=allow_removal)

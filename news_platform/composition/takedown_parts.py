@@ -4,7 +4,7 @@ Datasets that are made from others are built again from what is left; their mark
 fingerprints, so that nothing which follows becomes stale.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from news_platform.ccnews.maintenance import recount_day as recount_collected
 from news_platform.composition.corpus_options import export_options, export_selection
 from news_platform.composition.engines import existing_ledger, open_dataset
-from news_platform.corpus.export.publish import build_month, delete_older_versions
+from news_platform.corpus.export.publish import build_month, delete_older_versions, remove_month
 from news_platform.corpus.pipeline import recount_day as recount_articles
 from news_platform.datasets.dataset import WHOLE, Column, Dataset, Place, Role
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
@@ -28,8 +28,6 @@ from news_platform.near_duplicates.window import cluster_window
 from news_platform.resources import Resources, open_full_texts, records_options
 from news_platform.rss.export import LEDGER
 from news_platform.rss.ledger.tables import METADATA
-from news_platform.rss.saved_queries.delivery import FOLDER as MATCHES
-from news_platform.rss.saved_queries.delivery import MATCH_FEEDS
 from news_platform.rss.takedown import (
     clean_ledger,
     count_shown,
@@ -51,7 +49,7 @@ from news_platform.storage.engines import (
 )
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
-from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import (
@@ -66,7 +64,6 @@ from news_platform.takedowns.rows import (
     forget_in_report,
     is_covered,
     may_be_covered,
-    name_pages,
 )
 from news_platform.takedowns.verify import VerificationReport, verify_objects, verify_tables
 
@@ -91,11 +88,6 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
         *([_ledger_part(resources, ledger)] if ledger is not None else ()),
         *(_dataset_part(resources, engine) for engine in engines if engine is not None),
         _part(JsonLinesEngine(store, _QUARANTINE)),
-        TakedownPart(
-            MATCH_FEEDS,
-            lambda target, _: _counted(_match_feeds(store, target)),
-            lambda _, target: _delete_match_feeds(store, target),
-        ),
     ]
 
 
@@ -185,8 +177,10 @@ def _build_clusters(resources: Resources, day: str) -> None:
 def _build_export(resources: Resources, month: str) -> None:
     store, settings = resources.data_root.store, resources.settings.corpus
     selection, options = export_selection(settings), export_options(settings, store)
-    build_month(store, month, selection=selection, options=options)
-    delete_older_versions(store, month)
+    if build_month(store, month, selection=selection, options=options).version is None:
+        remove_month(store, month)
+    else:
+        delete_older_versions(store, month)
 
 
 def _build_workbook(resources: Resources, _: str) -> None:
@@ -208,24 +202,6 @@ _FOLLOWED = {
     "domain_catalog": "domain_store",
     "source_records": "page_snapshots",
 }
-
-
-def _match_feeds(store: ObjectStore, target: TakedownTarget) -> list[ObjectInfo]:
-    """Return the feeds of matches that name a covered page; the next run writes them again."""
-    infos = list(store.list(MATCHES))
-    texts = [store.read(info.path).decode("utf-8", "replace") for info in infos]
-    named = name_pages(texts, target.takedowns)
-    return [info for info, is_named in zip(infos, named, strict=True) if is_named]
-
-
-def _counted(infos: Sequence[ObjectInfo]) -> Mapping[str, int]:
-    return {WHOLE: len(infos)} if infos else {}
-
-
-def _delete_match_feeds(store: ObjectStore, target: TakedownTarget) -> RemovedRows:
-    gone = _match_feeds(store, target)
-    store.delete([info.path for info in gone])
-    return RemovedRows(len(gone), sum(info.size_bytes for info in gone))
 
 
 def known_aliases(resources: Resources) -> list[tuple[str, str]]:

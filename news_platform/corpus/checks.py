@@ -1,11 +1,13 @@
 """What must hold in the stored tables and exports; one sentence per problem."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 
 import polars as pl
 
 from news_platform.corpus.crawl_pages import CorpusOptions
+from news_platform.corpus.export.filtering import ExportSelection
+from news_platform.corpus.export.pipeline import ExportOptions
 from news_platform.corpus.export.publish import current_version, version_files
 from news_platform.datasets.corpus import SORT_COLUMNS
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
@@ -15,7 +17,6 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames
 from news_platform.text.normalize import text_hash
 
-_REFUSED = ("refuse", "conflicting")
 _HASH_CHARS = 16
 
 
@@ -81,25 +82,25 @@ def is_damaged(dataset: DeltaDataset, day: str) -> bool:
         return True
 
 
-def export_problems(store: ObjectStore, month: str) -> Iterator[str]:
-    """Yield texts that an export holds twice, and publishers who refused."""
+def export_problems(
+    store: ObjectStore, month: str, *, selection: ExportSelection, options: ExportOptions
+) -> Iterator[str]:
+    """Yield texts that an export holds twice, and articles that it may no longer hold.
+
+    The surveys and the takedowns are asked again: they may know more than when it was written.
+    """
     if current_version(store, month) is None:
         return
     texts: set[str] = set()
     for path in version_files(store, month):
-        for frame in iter_frames(store, path, columns=("id", "text", "usage")):
-            yield from _frame_problems(frame, month, texts)
-
-
-def _frame_problems(frame: pl.DataFrame, month: str, texts: set[str]) -> Iterator[str]:
-    for number, text, usage in frame.iter_rows():
-        digest = text_hash(text)[:_HASH_CHARS]
-        if digest in texts:
-            yield f"{month}: {number} repeats a text"
-        texts.add(digest)
-        if _is_refused(usage or ()):
-            yield f"{month}: the publisher of {number} refused"
-
-
-def _is_refused(usage: Collection[Mapping[str, object]]) -> bool:
-    return any(stated["verdict"] in _REFUSED for stated in usage)
+        for frame in iter_frames(store, path, columns=("id", "url", "text", "fetched_at")):
+            for number, url, text, fetched_at in frame.iter_rows():
+                digest = text_hash(text)[:_HASH_CHARS]
+                if digest in texts:
+                    yield f"{month}: {number} repeats a text"
+                texts.add(digest)
+                if options.covers(url):
+                    yield f"{month}: {number} is taken down"
+                stated = [options.stated_usage(url, it, fetched_at) for it in selection.rules]
+                if reason := selection.refusal([one.verdict for one in stated]):
+                    yield f"{month}: {number} is left out today: {reason}"

@@ -16,7 +16,8 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames, scan_table
 from news_platform.web.urls import canonical_url, reversed_labels
 
-_COLUMNS = ("uri", "tree", "host", "http_date", "warc_record_offset")
+_NEWER = ("warc_record_offset", "fetch_status")
+_COLUMNS = ("uri", "tree", "host", "http_date", *_NEWER)
 
 # From a day, and its expired WARCs with their row counts, to rows of raw_news.
 ExpiredRows = Callable[[str, Mapping[str, int]], Iterator[pl.DataFrame]]
@@ -100,9 +101,11 @@ class CrawlPages:
     def _of_frame(
         self, frame: pl.DataFrame, places: "_Places"
     ) -> Iterator[tuple[CrawlPage, PagePlace]]:
-        if "warc_record_offset" not in frame.columns:  # an older version wrote the file
-            frame = frame.with_columns(warc_record_offset=None)
-        for uri, tree, host, http_date, offset in frame.select(*_COLUMNS).iter_rows():
+        # An older version may have written the file.
+        frame = frame.with_columns(
+            pl.lit(None).alias(it) for it in _NEWER if it not in frame.columns
+        )
+        for uri, tree, host, http_date, offset, status in frame.select(*_COLUMNS).iter_rows():
             self.pages += 1
             place = places.of(uri, http_date, offset)
             if self._options.domains and reversed_labels(host) not in self._options.domains:
@@ -110,7 +113,7 @@ class CrawlPages:
             elif self._covers(canonical_url(uri)):
                 self.dropped[TAKEN_DOWN] += 1
             else:
-                yield CrawlPage(uri, tree), place
+                yield CrawlPage(uri, tree, status), place
 
 
 class _Places:

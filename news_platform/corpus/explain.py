@@ -13,7 +13,7 @@ from news_platform.corpus.export.filtering import (
 )
 from news_platform.corpus.export.publish import current_version, version_files
 from news_platform.corpus.pipeline import classify_pages
-from news_platform.corpus.rows import NO_TEXT, NOT_AN_ARTICLE, CrawlPage
+from news_platform.corpus.rows import ERROR_STATUS, NO_TEXT, NOT_AN_ARTICLE, CrawlPage
 from news_platform.datasets.corpus import (
     CRAWL_ARTICLES,
     DELTA_TABLES,
@@ -29,6 +29,7 @@ from news_platform.takedowns.match import PageAddress
 
 _REASONS = {
     NOT_AN_ARTICLE: "the model takes it for another kind of page than an article",
+    ERROR_STATUS: "its site answered with an error",
     NO_TEXT: "no text could be extracted from it",
 }
 

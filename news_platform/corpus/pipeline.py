@@ -50,7 +50,6 @@ from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     change_report,
     content_part,
-    delete_marker,
     fingerprint_of,
     read_markers,
     write_marker,
@@ -126,7 +125,7 @@ def build_crawl_day(
     covers: Covers | None = None,
     expired_rows: ExpiredRows | None = None,
 ) -> CorpusDay | None:
-    """Replace a day of crawl_articles; return None if the day has no pages any more.
+    """Replace a day of crawl_articles; return None if the day has no pages (see `remove_gone`).
 
     `covers` says which canonical addresses are left out, by default those that are taken down.
     """
@@ -141,7 +140,6 @@ def build_crawl_day(
     inputs = wanted_inputs(store, CRAWL_ARTICLES, options).get(day, REMOVED)
     units = collected.list_collected_day(store, date.fromisoformat(day))
     if not units:
-        remove_day(crawl_dataset(store), day, scratch=options.scratch)
         return None
     markers = collected.parse_listed(store, units)
     pages = CrawlPages(store, markers, options=options, covers=covers, expired_rows=expired_rows)
@@ -169,14 +167,6 @@ def obeying_build(
         # What was built from older requests may hold too much.
         after_repeat=dataset.delete_replaced,
     )
-
-
-def remove_day(dataset: DeltaDataset, day: str, *, scratch: str | None) -> None:
-    """Remove the rows and the marker of a day."""
-    if day in dataset.partitions():
-        with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            dataset.replace(day, [], scratch=Path(folder))
-    delete_marker(dataset.store, dataset.table.name, day)
 
 
 def _build(
@@ -343,7 +333,7 @@ def wanted_feed_days(store: ObjectStore) -> Mapping[str, str]:
 def build_feed_day(
     store: ObjectStore, day: str, *, covers: Covers | None = None, scratch: str | None = None
 ) -> CorpusDay | None:
-    """Replace a day of feed_articles; return None if its articles are gone."""
+    """Replace a day of feed_articles; return None if its articles are gone (see `remove_gone`)."""
     if covers is None:
         return obeying_build(
             feed_dataset(store),
@@ -351,7 +341,6 @@ def build_feed_day(
         )
     info = store.find(articles_path(day))
     if info is None:
-        remove_day(feed_dataset(store), day, scratch=scratch)
         return None
     inputs = _feed_inputs(store, info)
     articles = read_table(store, info.path, ARTICLES)

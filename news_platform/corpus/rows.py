@@ -6,7 +6,8 @@ from datetime import datetime
 
 import polars as pl
 
-from news_platform.articles.article import Article, guess_category
+from news_platform.articles.article import Article
+from news_platform.articles.category import guess_category
 from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES, FEED_SOURCE
 from news_platform.datasets.feeds import ARTICLES
 from news_platform.text.normalize import count_words, text_hash
@@ -27,6 +28,7 @@ QUALITY_FLAGS = (
     "no_title",
     "repeated_lines",
     "unsure_language",
+    "unsure_page",
     "unsure_text",
 )
 """Every quality flag, in the order in which a row lists them."""
@@ -36,14 +38,16 @@ TARGET = "news_platform.corpus.worker:classify_page"
 """What a worker process runs on each page; it alone loads the extractor."""
 NO_TEXT = "no_text"
 NOT_AN_ARTICLE = "not_an_article"
+ERROR_STATUS = "error_status"
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlPage:
-    """A page to classify: its address and its decoded HTML."""
+    """A page to classify: its address, its decoded HTML, and its HTTP status if it is known."""
 
     url: str
     html: str
+    status: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class ArticleRow:
     published_at: datetime | None
     section: str | None
     tags: Sequence[str]
-    topic: str
+    category_guess: str
     article_type: str
     language: str
     language_probability: float
@@ -102,7 +106,7 @@ class ClassifiedPage:
     detail: str = ""
 
 
-def article_row(article: Article, url: str) -> ArticleRow:
+def article_row(article: Article, url: str, doubt: str = "") -> ArticleRow:
     """Return the row of an article of the crawl; where it comes from is added later."""
     canonical = canonical_url(url)
     words = count_words(article.clean_text)
@@ -118,7 +122,7 @@ def article_row(article: Article, url: str) -> ArticleRow:
         published_at=article.published_at,
         section=article.section or None,
         tags=article.tags,
-        topic=guess_category(
+        category_guess=guess_category(
             section=article.section,
             tags=article.tags,
             url=url,
@@ -131,7 +135,7 @@ def article_row(article: Article, url: str) -> ArticleRow:
         text=article.clean_text,
         text_hash=text_hash(article.clean_text),
         word_count=words,
-        quality_flags=tuple(quality_flags(article, words)),
+        quality_flags=tuple(quality_flags(article, words, doubt)),
         confidence=article.confidence,
         image_url=article.image_url or None,
         is_paywalled=article.is_paywalled,
@@ -140,8 +144,11 @@ def article_row(article: Article, url: str) -> ArticleRow:
     )
 
 
-def quality_flags(article: Article, words: int) -> Iterator[str]:
-    """Yield what may be wrong about an article, in the order of QUALITY_FLAGS."""
+def quality_flags(article: Article, words: int, doubt: str = "") -> Iterator[str]:
+    """Yield what may be wrong about an article, in the order of QUALITY_FLAGS.
+
+    `doubt` is the sign that its page may be another than the article's.
+    """
     found = {
         "cut_text": False,  # the crawl's texts are whole
         "fallback_text": article.text_source not in ("", "page"),
@@ -150,6 +157,7 @@ def quality_flags(article: Article, words: int) -> Iterator[str]:
         "no_title": not article.title,
         "repeated_lines": _repeated_share(article.clean_text) >= _REPEATED_SHARE,
         "unsure_language": article.language_probability < _UNSURE_LANGUAGE,
+        "unsure_page": bool(doubt),
         "unsure_text": article.confidence < _UNSURE_TEXT,
     }
     return (flag for flag in QUALITY_FLAGS if found[flag])
@@ -174,7 +182,6 @@ _FROM_LEDGER = {
     "canonical_url": "article_url_canon",
     "domain": "source",
     "text": "clean_text",
-    "topic": "category_guess",
     "day": "date",
 }
 
@@ -191,7 +198,9 @@ def feed_frame(articles: pl.DataFrame) -> pl.DataFrame:
         value = pl.col(own) if known else pl.lit(None)
         columns.append(value.cast(dtype).alias(name))
     cut = pl.col("clean_text_len") > pl.col("clean_text").str.len_chars()
-    rows = articles.select(*columns, cut.fill_null(False).alias("is_cut")).with_columns(
+    doubt = pl.col("page_doubt") if "page_doubt" in articles.columns else pl.lit("")
+    facts = {"is_cut": cut.fill_null(False), "is_doubtful": doubt.fill_null("") != ""}
+    rows = articles.select(*columns, **facts).with_columns(
         source=pl.lit(FEED_SOURCE),
         title=_or_null("title"),
         subtitle=_or_null("subtitle"),
@@ -202,7 +211,7 @@ def feed_frame(articles: pl.DataFrame) -> pl.DataFrame:
     )
     stored = rows.filter(pl.col("text").fill_null("") != "")
     return (
-        stored.drop("is_cut")
+        stored.drop("is_cut", "is_doubtful")
         .sort("domain", "canonical_url", "url_hash")
         .unique(["domain", "canonical_url"], keep="last", maintain_order=True)
     )
@@ -224,6 +233,7 @@ def _feed_flags() -> pl.Expr:
         / pl.col("text").str.split("\n").list.len()
         <= 1 - _REPEATED_SHARE,
         "unsure_language": pl.col("language_probability") < _UNSURE_LANGUAGE,
+        "unsure_page": pl.col("is_doubtful"),
         "unsure_text": pl.col("confidence") < _UNSURE_TEXT,
     }
     flags = [pl.when(rule).then(pl.lit(name)) for name, rule in found.items()]

@@ -9,7 +9,7 @@ import polars as pl
 
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
-    EVERY,
+    KNOWN_IN_MONTH,
     OF_MONTH,
     TEXTS,
     Column,
@@ -24,6 +24,7 @@ from news_platform.datasets.dataset import (
     number,
     parquet,
 )
+from news_platform.datasets.feeds import CATEGORY_GUESS
 
 CRAWL_SOURCE = "crawl"
 FEED_SOURCE = "feed"
@@ -42,7 +43,7 @@ _FROM_PAGE = (
     Column("published_at", Role.time, "date stated by the page or the feed; else null"),
     Column("section", Role.text, "the site's own section; else null"),
     Column("tags", Role.text, "the site's own keywords", TEXTS),
-    Column("topic", Role.fact, "politics, sports or other, by a small heuristic"),
+    CATEGORY_GUESS,
     Column("article_type", Role.fact, "news, opinion, live, review, video, blog, analysis, ..."),
     Column("language", Role.language, "ISO 639-1 code of the text"),
     number("language_probability", "0 to 1; null if it was not recorded"),
@@ -83,7 +84,8 @@ CRAWL_ARTICLES = Dataset(
     row="one article of the crawl",
     place=Place("delta", "crawl_articles"),
     partitions="day",
-    parents=(ParentDataset("raw_news"),),
+    # A run of raw_news writes captures, too, and changes the state of both.
+    parents=(ParentDataset("raw_news"), ParentDataset("captures", is_followed=False)),
     version=versions.CRAWL_ARTICLES,
     options=("languages", "domains"),
     kinds=frozenset({"deltalake", "python"}),
@@ -126,7 +128,6 @@ FEED_ARTICLES = Dataset(
         "articles.article_url": ("url",),
         "articles.article_url_canon": ("canonical_url",),
         "articles.source": ("domain",),
-        "articles.category_guess": ("topic",),
         "articles.clean_text": ("text",),
         "articles.date": ("day",),
     },
@@ -174,7 +175,7 @@ TRAINING_EXPORT = Dataset(
         ParentDataset("crawl_articles", OF_MONTH),
         ParentDataset("feed_articles", OF_MONTH),
         ParentDataset("near_duplicates", OF_MONTH),
-        ParentDataset("domain_metadata", EVERY, is_followed=False),
+        ParentDataset("domain_metadata", KNOWN_IN_MONTH),
     ),
     options=("languages", "min_words", "without_flags", "rules", "strict"),
     version=versions.TRAINING_EXPORT,
@@ -200,7 +201,7 @@ TRAINING_EXPORT = Dataset(
         Column("published_at", Role.time, "date stated by the page or the feed; else null"),
         Column("section", Role.text, "the site's own section; else null"),
         Column("tags", Role.text, "the site's own keywords", TEXTS),
-        Column("topic", Role.fact, "politics, sports or other"),
+        CATEGORY_GUESS,
         Column("language", Role.language, "ISO 639-1 code"),
         Column("text", Role.text, "text of the article"),
         Column("word_count", Role.count, "words of the text"),

@@ -16,6 +16,9 @@ from news_platform.datasets.dataset import (
     parquet,
 )
 
+CATEGORIES = ("other", "politics", "sports")
+CATEGORY_GUESS = Column("category_guess", Role.fact, "politics, sports or other, as guessed")
+
 FEEDS = Dataset(
     name="feeds",
     group="rss",
@@ -112,7 +115,7 @@ PENDING_ARTICLES = Dataset(
     fingerprint="files",
     columns=(
         Column("row_id", Role.count, "key of the article in the ledger"),
-        Column("feed_url", Role.url, "feed that listed it first"),
+        Column("feed_url", Role.url, "feed that listed it first, by its present address"),
         Column("article_url_canon", Role.url, "canonical URL"),
         Column("url_hash", Role.url_hash, "SHA-256 hex of article_url_canon"),
         Column("title", Role.title, "as the feed states it, until the page is read"),
@@ -170,7 +173,7 @@ ARTICLES = Dataset(
     columns=(
         Column("row_id", Role.count, "key of the article in the ledger"),
         Column("source", Role.domain, "registrable domain of the article's address"),
-        Column("feed_url", Role.links, "feed that listed it first"),
+        Column("feed_url", Role.links, "feed that listed it first, by its present address"),
         Column("article_url", Role.url, "link as written in the feed"),
         Column("article_url_canon", Role.url, "canonical URL after redirects"),
         Column("url_hash", Role.url_hash, "SHA-256 hex of article_url_canon"),
@@ -200,7 +203,7 @@ ARTICLES = Dataset(
         Column("full_text_len", Role.count, "characters of the full text"),
         Column("word_count", Role.count, "words of the clean text"),
         Column("out_links", Role.links, "links in the text to other hosts", TEXTS),
-        Column("category_guess", Role.fact, "politics, sports or other, by a small heuristic"),
+        CATEGORY_GUESS,
         Column("sources_list", Role.links, "feeds that carry the article or its text", TEXTS),
         Column("aliases", Role.links, "other addresses of the same article", TEXTS),
         Column("last_seen_rss", Role.time, "when a feed last listed it"),
@@ -215,6 +218,8 @@ ARTICLES = Dataset(
             "text_source", Role.fact, "where clean_text is from: page, trafilatura, json_ld, feed"
         ),
         flag("is_paywalled", "true: not the whole article; null: nothing says so"),
+        Column("stated_published_at", Role.time, "a stated date more than a day ahead; else null"),
+        Column("page_doubt", Role.fact, "a sign that the page may be another one; else ''"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day on which it was first stored"),),
 )

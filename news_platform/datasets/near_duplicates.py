@@ -131,6 +131,7 @@ CLUSTER_SKETCHES = Dataset(
     keep="corpus.cluster_days",
     columns=(
         Column("text_key", Role.fact, "equal exactly for texts with the same shingles"),
+        Column("source", Role.fact, "`crawl` or `feed`: where the first article comes from"),
         Column("url_hash", Role.url_hash, "the first article of the day with the text"),
         Column("shingles", Role.fact, "sorted 32-bit hashes of its shingles", pl.Binary()),
     ),

@@ -8,13 +8,13 @@ them loads no model and no library.
 CRAWL_EXTRACTOR = "3"
 ARTICLE_EXTRACTOR = "5"
 # The decision whether a page is an article: its features and weights.
-PAGE_MODEL = "2"
+PAGE_MODEL = "3"
 CRAWL_ARTICLES = f"{ARTICLE_EXTRACTOR}-{PAGE_MODEL}"
 # Part of the names of staged files, so that a new format gets new files.
 STORE_FORMAT = "1"
 LEDGER = "2"
 SEARCH_INDEX = "2"
-SEGMENTER = "5"
+SEGMENTER = "6"
 # Of the list of AI crawlers: policies are comparable only under one list.
 AI_BOTS = "2026-11-17"
 # The parameters of `near_duplicates.sketch`; sketches of others are not comparable.

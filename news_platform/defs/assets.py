@@ -4,7 +4,7 @@ What the UI shows about an asset, what it is built from, how its partitions map,
 when it is stale are declared once, in `news_platform.datasets`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import wraps
@@ -12,18 +12,19 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from news_platform.datasets.dataset import Dataset, Freshness, ParentDataset
+from news_platform.datasets.dataset import WHOLE, Dataset, Freshness, ParentDataset
 from news_platform.datasets.registry import DATASETS, stored_parents
-from news_platform.defs.checks import Check, evaluate_in_step, red_reasons
+from news_platform.defs.checks import BLOCKING
 from news_platform.defs.metadata import column_schema, run_metadata
 from news_platform.defs.partitions import PARTITIONS, partition_mapping, within_days
 from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule
-from news_platform.errors import hiding_addresses
+from news_platform.defs.sensors import damaged_parents
+from news_platform.errors import DamagedInput, hiding_addresses
 from news_platform.resources import Resources
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import stale_partitions
-from news_platform.storage.engines import require_small_share
-from news_platform.storage.units import built_inputs, wanted_inputs
+from news_platform.storage.engines import ALLOW_REMOVAL_TAG, remove_gone, require_few_gone
+from news_platform.storage.units import built_inputs, gone_units, wanted_inputs
 
 Metadata: TypeAlias = Mapping[str, object]
 """What a run reports about what it has built."""
@@ -60,13 +61,13 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
 
 
 def dataset_asset(
-    dataset: Dataset, *, checks: Sequence[Check] = (), pool: str | None = None
+    dataset: Dataset, *, pool: str | None = None
 ) -> Callable[[AssetFunction], dg.AssetsDefinition]:
     """Make a function the asset of a dataset.
 
     It returns the metadata of its run, or yields each partition that it has built with its
-    metadata; then its first parameter is the context. The checks are evaluated in the same step,
-    for which it takes `platform`. Errors lose the addresses of pages before Dagster stores them.
+    metadata; then its first parameter is the context. Errors lose the addresses of pages before
+    Dagster stores them.
     """
     spec = asset_spec(dataset)
 
@@ -74,6 +75,7 @@ def dataset_asset(
         @wraps(function)
         def build(*args: Any, **given: Any) -> dg.MaterializeResult[None]:
             metadata = None
+            _require_sound_parents(dataset)
             with hiding_addresses():
                 done = function(*args, **given)
                 if isinstance(done, Mapping):
@@ -82,11 +84,11 @@ def dataset_asset(
                     for key, values in done:
                         shown = run_metadata(dataset, values)
                         args[0].add_asset_metadata(shown, partition_key=key)
-            results = [evaluate_in_step(one, args[0], given["platform"]) for one in checks]
-            return dg.MaterializeResult(metadata=metadata, check_results=results)
+                # Last: a dataset may have a stricter brake of its own.
+                _remove_gone(dataset, *args, **given)
+            return dg.MaterializeResult(metadata=metadata)
 
-        # With checks, Dagster knows only the bare name of the result.
-        build.__annotations__ = {**function.__annotations__, "return": dg.MaterializeResult}
+        build.__annotations__ = {**function.__annotations__, "return": dg.MaterializeResult[None]}
         asset = dg.asset(
             name=dataset.name,
             deps=list(spec.deps),
@@ -99,12 +101,50 @@ def dataset_asset(
             code_version=spec.code_version,
             metadata=spec.metadata,
             backfill_policy=backfill_policy(dataset),
-            check_specs=[one.spec for one in checks],
             pool=pool,
         )
         return asset(build)
 
     return decorate
+
+
+def _require_sound_parents(dataset: Dataset) -> None:
+    """Raise DamagedInput when a blocking check of a parent is red for a partition of this run.
+
+    Dagster itself only keeps a run from going on; followers run in runs of their own.
+    """
+    guarded = [parent for parent in _parents(dataset) if parent.asset in BLOCKING]
+    if not guarded:
+        return
+    context = dg.AssetExecutionContext.get()
+    keys = [WHOLE] if dataset.partitions == "whole" else context.partition_keys
+    for key, reason in damaged_parents(guarded, keys, context.instance).items():
+        raise DamagedInput(
+            f"refused to build {dataset.name} {key}: {reason}, and the damage would spread; repair "
+            "the partition and run the check again",
+            thing=key,
+        )
+
+
+def _remove_gone(dataset: Dataset, *args: Any, **given: Any) -> None:
+    """Remove the partitions of a run whose parents are gone, and say so in their metadata."""
+    if dataset.partitions not in ("day", "month") or "platform" not in given:
+        return
+    platform = given["platform"]
+    if not gone_units(platform.data_root.store, dataset):
+        return
+    # Only a run that removes something pays for loading the engines of all features.
+    from news_platform.composition.engines import open_dataset
+
+    context, engine = args[0], open_dataset(platform, dataset)
+    if engine is not None:
+        for key in remove_gone(engine, context.partition_keys, allowed=may_remove(context)):
+            context.add_asset_metadata({"removed": True}, partition_key=key)
+
+
+def may_remove(context: dg.AssetExecutionContext) -> bool:
+    """Return whether whoever launched a run allows it to remove more than the brake does."""
+    return context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
 
 
 def backfill_policy(dataset: Dataset) -> dg.BackfillPolicy | None:
@@ -150,7 +190,6 @@ def rebuild_rule(
     wanted: FindInputs | None = None,
     built: FindInputs | None = None,
     redone: FindInputs = lambda _resources: {},
-    checks: Iterable[Check] = (),
     is_behind: Callable[[Resources], bool] | None = None,
     **following: Any,
 ) -> RebuildRule:
@@ -158,51 +197,42 @@ def rebuild_rule(
 
     `options` has the values that the declaration names. `wanted` and `built` are own rules, for
     datasets whose inputs are not simply the units of their parents; `redone` are partitions that
-    are stale for another reason, such as a new version. `checks` are those of the
-    parents: partitions wait while a blocking one is red. `is_behind` is that of `Parent`, and
+    are stale for another reason, such as a new version. `is_behind` is that of `Parent`, and
     `following` are further fields of the rule.
     """
+
+    def find_built(resources: Resources) -> Fingerprints:
+        return built(resources) if built else built_inputs(resources.data_root.store, dataset)
 
     def stale(resources: Resources) -> Fingerprints:
         store = resources.data_root.store
         # What was built first: a build that ends in between then looks stale, never current.
-        held = built(resources) if built else built_inputs(store, dataset)
+        held = find_built(resources)
         now = wanted(resources) if wanted else wanted_inputs(store, dataset, options(resources))
-        _require_few_gone(dataset, now, held)
+        # Automation stops here; a person confirms the removal with the tag of a run.
+        gone = [key for key, inputs in now.items() if inputs == REMOVED]
+        require_few_gone(dataset, gone, held=len(held))
         again = {key: why for key, why in redone(resources).items() if key in now}
         return {**again, **stale_partitions(now, held)}
 
     return RebuildRule(
         dataset.name,
         following.pop("stale", stale),
-        parents=tuple(replace(it, is_behind=is_behind) for it in _parents(dataset, checks)),
+        parents=tuple(replace(it, is_behind=is_behind) for it in _parents(dataset)),
         partitions=PARTITIONS[dataset.partitions],
         per_run=dataset.per_run,
+        built=find_built,
         sensor=following.pop("sensor", f"follow_{dataset.name}"),
         **following,
     )
 
 
-def _require_few_gone(dataset: Dataset, wanted: Fingerprints, built: Fingerprints) -> None:
-    """Raise StorageError if the inputs of too many built partitions are gone: nothing is removed.
-
-    Automation stops here; a person who materializes the partitions confirms their removal.
-    """
-    gone = [key for key, inputs in wanted.items() if inputs == REMOVED]
-    cure = "restore their inputs, or materialize these partitions by hand to remove them"
-    losses = dict.fromkeys(gone, 1)
-    require_small_share(dataset.name, losses, len(built), unit="units", cure=cure)
-
-
-def _parents(dataset: Dataset, checks: Iterable[Check]) -> Iterable[Parent]:
-    for parent in stored_parents(dataset):
-        if parent.is_followed:
-            blocking = [one for one in checks if one.asset == parent.dataset]
-            yield Parent(
-                parent.dataset,
-                triggers=_triggers(dataset, parent),
-                red=red_reasons(blocking) if blocking else None,
-            )
+def _parents(dataset: Dataset) -> Iterable[Parent]:
+    return [
+        Parent(parent.dataset, triggers=_triggers(dataset, parent))
+        for parent in stored_parents(dataset)
+        if parent.is_followed
+    ]
 
 
 def _triggers(dataset: Dataset, parent: ParentDataset) -> Callable[[str, str], bool] | None:

@@ -5,13 +5,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 import dagster as dg
-import pydantic
 
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG, DOMAIN_STORE
-from news_platform.defs import ccnews_checks
-from news_platform.defs.assets import Metadata, PartitionMetadata, dataset_asset, rebuild_rule
-from news_platform.defs.checks import check, require_green
+from news_platform.defs.assets import (
+    Metadata,
+    PartitionMetadata,
+    dataset_asset,
+    may_remove,
+    rebuild_rule,
+)
+from news_platform.defs.checks import check
 from news_platform.defs.metadata import growth_plot, markdown_table
 from news_platform.defs.rebuild_rules import Platform, unsettled
 from news_platform.domain_store.building.builder import require_allowed, staging_removal
@@ -21,7 +25,12 @@ from news_platform.domain_store.building.verify import (
     iter_read_problems,
 )
 from news_platform.domain_store.catalog import StoreStats, read_stats, write_catalog
-from news_platform.domain_store.layout import BuildOptions, range_buckets
+from news_platform.domain_store.layout import (
+    STORE_FILE,
+    BuildOptions,
+    range_buckets,
+    range_keys,
+)
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import read_bucket_count
 from news_platform.domain_store.pipeline import BuildReport, build_range
@@ -43,27 +52,15 @@ _SHOWN_BATCHES = 30
 _SHOWN_BUCKETS = 10
 
 
-class RemovalConfig(dg.Config):
-    """The run config of the assets that remove what their inputs no longer have."""
-
-    allow_removal: bool = pydantic.Field(
-        default=False,
-        description="Allow this run to remove more than a tenth of the store's records.",
-    )
-
-
-def _options(platform: Resources, config: RemovalConfig) -> BuildOptions:
+def _options(context: dg.AssetExecutionContext, platform: Resources) -> BuildOptions:
     options = build_options(platform.settings.domain_store, platform.data_root.store)
-    return replace(options, allow_removal=config.allow_removal)
+    return replace(options, allow_removal=may_remove(context))
 
 
 @dataset_asset(DOMAIN_BUCKETS)
-def domain_buckets(
-    context: dg.AssetExecutionContext, config: RemovalConfig, platform: Platform
-) -> PartitionMetadata:
+def domain_buckets(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
     """Stage the pages of days by bucket."""
-    require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
-    store, options = platform.data_root.store, _options(platform, config)
+    store, options = platform.data_root.store, _options(context, platform)
     require_allowed(staging_removal(store, context.partition_keys), options)
     for day in context.partition_keys:
         now = platform.clock.now()
@@ -136,16 +133,11 @@ def no_orphans(resources: Resources, key: str) -> Iterable[str]:
     return iter_orphan_problems(*_range(resources, key), before=oldest)
 
 
-CHECKS = (counts_equal_stage_1, index_readable, no_orphans)
-
-
-@dataset_asset(DOMAIN_STORE, checks=CHECKS)
-def domain_store(
-    context: dg.AssetExecutionContext, config: RemovalConfig, platform: Platform
-) -> PartitionMetadata:
+@dataset_asset(DOMAIN_STORE)
+def domain_store(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
     """Merge new batches into ranges of buckets, and replace changed ones."""
     store, now = platform.data_root.store, platform.clock.now()
-    options = _options(platform, config)
+    options = _options(context, platform)
     for key in context.partition_keys:
         report = build_range(key, store=store, options=options, now=now)
         stats = read_stats(DomainStore(store), range_buckets(key, options.buckets))
@@ -190,16 +182,22 @@ def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
     return growth_plot(catalog["first_seen"].drop_nulls().to_list(), records)
 
 
-BUCKETS_RULE = rebuild_rule(
-    DOMAIN_BUCKETS, checks=ccnews_checks.CHECKS, holds=unsettled(DOMAIN_BUCKETS)
-)
+def _ranges(resources: Resources) -> Sequence[str]:
+    """Return all ranges of the store; of a new one, those that the settings give it."""
+    store = resources.data_root.store
+    is_there = store.exists(STORE_FILE)
+    wanted = resources.settings.domain_store.buckets
+    return range_keys(read_bucket_count(store) if is_there else wanted)
+
+
+BUCKETS_RULE = rebuild_rule(DOMAIN_BUCKETS, holds=unsettled(DOMAIN_BUCKETS))
 STORE_RULE = rebuild_rule(
     DOMAIN_STORE,
     wanted=lambda resources: wanted_ranges(resources.data_root.store),
     built=lambda resources: built_ranges(resources.data_root.store),
+    # Before the first day is staged: the catalog waits for every range that exists.
+    keys=_ranges,
 )
 CATALOG_RULE = rebuild_rule(
-    DOMAIN_CATALOG,
-    checks=CHECKS,
-    is_behind=lambda resources: bool(STORE_RULE.stale(resources)),
+    DOMAIN_CATALOG, is_behind=lambda resources: bool(STORE_RULE.stale(resources))
 )

@@ -6,7 +6,6 @@ addresses in them; and foreign text is escaped, because the UI renders Markdown.
 """
 
 import base64
-import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ import polars as pl
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.registry import column_sources
 from news_platform.errors import hide_addresses
+from news_platform.text.normalize import scrub_text
 
 # matplotlib is imported when a plot is drawn: it costs half a second that no sensor needs.
 if TYPE_CHECKING:
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHOWN_ROWS = 20
-# An underscore inside a word means nothing in Markdown.
-_MARKDOWN = re.compile(r"([\\`*\[\]|!~#]|(?<!\w)_|_(?!\w))")
+# What Markdown shows as it is: words and numbers. An underscore inside a word means nothing.
+_PLAIN = re.compile(
+    r"(?!.*(?:://|www\.))(?:[^\W_]|(?<=[^\W_])_(?=[^\W_])|[ .,:;%+()/…-])*", re.IGNORECASE
+)
 _DPI = 80
 _WIDTH_INCHES = 7.0
 _BLUE = "#4f43dd"
@@ -80,15 +82,23 @@ def markdown_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, longest: int = 80
 ) -> dg.MarkdownMetadataValue:
     """Return rows as a Markdown table; each cell is one line of at most `longest` characters."""
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines = [f"| {' | '.join(_cell(name, longest) for name in columns)} |"]
+    lines += ["|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(_cell(value, longest) for value in row) + " |" for row in rows]
     return dg.MetadataValue.md("\n".join(lines))
 
 
 def _cell(value: object, longest: int) -> str:
-    text = hide_addresses(" ".join(str("" if value is None else value).split()))
+    """Return a value as Markdown that shows it and does nothing.
+
+    In a code span there are no links, images or tags. A backtick would end it and a bar the cell,
+    and parsers disagree about backslashes before them, so each has a stand-in.
+    """
+    text = scrub_text(hide_addresses(" ".join(str("" if value is None else value).split())))
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return _MARKDOWN.sub(r"\\\1", html.escape(cut, quote=False))
+    if _PLAIN.fullmatch(cut):
+        return cut
+    return f"`{cut.replace('`', 'ˋ').replace('|', '¦')}`"
 
 
 def column_lineage(dataset: Dataset) -> Mapping[str, dg.MetadataValue]:

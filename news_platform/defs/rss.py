@@ -37,7 +37,7 @@ from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.feed_list import apply_listing, candidate_feeds, listed_feeds
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.article_queue import has_due_articles
+from news_platform.rss.ledger.article_queue import WorkReport, has_due_articles
 from news_platform.rss.ledger.entries import add_sitemap_entries
 from news_platform.rss.ledger.feed_rows import (
     domains_with_feeds,
@@ -55,7 +55,6 @@ from news_platform.rss.ledger.status import (
 )
 from news_platform.rss.reextract import Reextraction, ReextractReport
 from news_platform.rss.robots_gate import SurveyedRobots
-from news_platform.rss.worker import WorkReport
 from news_platform.takedowns.build_filters import cleaned_later, obeying
 from news_platform.takedowns.match import Takedowns
 from news_platform.web.urls import url_host

@@ -30,12 +30,14 @@ _CHECKED_DAYS = 2
 # What an alert says has begun, and what has healed, by kind of alarm.
 _BEGUN: Mapping[str, str] = {
     "silent": "{n} feeds are silent against their own rhythm",
-    "failing": "{n} feeds have failed for a day",
+    "failing": "{n} feeds have failed for a day or are gone",
+    "listing": "the list of feeds retires nothing until a person confirms it",
     "text_share": "{n} sources no longer give texts; their pages may have changed",
 }
 _HEALED: Mapping[str, str] = {
     "silent": "{n} silent feeds have entries again",
-    "failing": "{n} failing feeds answer again",
+    "failing": "{n} failing feeds answer again or were removed",
+    "listing": "the list of feeds is followed again",
     "text_share": "{n} sources give texts again",
 }
 
@@ -52,11 +54,12 @@ def feeds_keep_their_rhythm(resources: Resources, _key: str) -> Iterable[str]:
 
 @check(FEEDS)
 def feeds_answer(resources: Resources, _key: str) -> Iterable[str]:
-    """No feed has failed at every poll for a day.
+    """No feed has failed for a day or is gone, and feeds.opml names most feeds that it named.
 
     If red: `news-platform feeds why FEED` shows what failed. Pause or remove feeds that are gone.
+    Mend feeds.opml, or confirm it by `news-platform feeds import FILE --retire`.
     """
-    return _alarms(resources, "failing")
+    return _alarms(resources, "failing", "listing")
 
 
 @check(ARTICLES)
@@ -69,12 +72,12 @@ def sources_keep_their_texts(resources: Resources, _key: str) -> Iterable[str]:
     return _alarms(resources, "text_share")
 
 
-def _alarms(resources: Resources, kind: str) -> Iterable[str]:
+def _alarms(resources: Resources, *kinds: str) -> Iterable[str]:
     found = find_alarms(
         resources.ledger.engine,
         options=alarm_options(resources.settings),
         now=resources.clock.now(),
-        kinds=[kind],
+        kinds=kinds,
     )
     return [f"{alarm.thing}: {alarm.detail}" for alarm in found]
 

@@ -90,9 +90,13 @@ def sketch_of(text: str, options: SketchOptions) -> Sketch | None:
     return Sketch(text_key, unique, _band_keys(matrix.to_rows()[0], options.rows))
 
 
-def cluster_id(document_id: str, text_key: str) -> str:
-    """Return the name of the cluster whose first document has this id and text."""
-    named = f"{document_id}\n{text_key}".encode("utf-8", "replace")
+ArticleKey = tuple[str, str, str]
+"""Day, source and URL hash: an address may have another text on every day and in each source."""
+
+
+def cluster_id(first: ArticleKey, text_key: str) -> str:
+    """Return the name of the cluster whose first article is this one, with this text."""
+    named = "\n".join((*first, text_key)).encode("utf-8", "replace")
     return hashlib.sha256(named).hexdigest()[:16]
 
 
@@ -127,7 +131,7 @@ class TextPair:
     """A text of the day, and a near-identical one: of the day by its key, or of an article."""
 
     left: str
-    article: str
+    article: ArticleKey
     text_key: str | None
     jaccard: float
 
@@ -205,7 +209,8 @@ def alike_pairs(
             jaccard = jaccard_of(left.hashes, right.hashes)
             if jaccard >= options.threshold:
                 own = right.text_key if day == today else None
-                found.append(TextPair(left.text_key, right.url_hash, own, jaccard))
+                article = (day, right.source, right.url_hash)
+                found.append(TextPair(left.text_key, article, own, jaccard))
     return found
 
 
@@ -214,6 +219,7 @@ class _StoredText:
     """A row of cluster_sketches."""
 
     text_key: str
+    source: str
     url_hash: str
     shingles: bytes
 
@@ -231,7 +237,7 @@ def _read_places(
     """Return some texts of a day by their places."""
     found: dict[int, _StoredText] = {}
     start = 0
-    columns = ("text_key", "url_hash", "shingles")
+    columns = ("text_key", "source", "url_hash", "shingles")
     for frame in iter_frames(store, sketches_path(day), columns=columns):
         inside = sorted(place - start for place in places if start <= place < start + frame.height)
         for place, row in zip(inside, frame.select(*columns)[inside].rows(), strict=True):

@@ -13,16 +13,12 @@ from news_platform.datasets.near_duplicates import (
     CLUSTER_BANDS,
     CLUSTER_SKETCHES,
     NEAR_DUPLICATES,
-    bands_path,
-    near_duplicates_path,
-    sketches_path,
 )
 from news_platform.near_duplicates.candidates import SketchOptions
 from news_platform.near_duplicates.window import WindowReport, cluster_window, window_days
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     Marker,
-    delete_marker,
     fingerprint,
     read_markers,
     write_marker,
@@ -78,12 +74,9 @@ def days_before(store: ObjectStore, day: str, *, days: int) -> list[str]:
 def build_day(
     store: ObjectStore, day: str, *, days: int, scratch: str | None = None
 ) -> WindowReport | None:
-    """Cluster the articles of a day; return None if it has none any more."""
+    """Cluster the articles of a day; return None if it has none (see `remove_gone`)."""
     inputs = wanted_days(store, days=days).get(day, REMOVED)
     if inputs == REMOVED:
-        if day in _clustered(store):
-            store.delete([path(day) for path in (near_duplicates_path, sketches_path, bands_path)])
-            delete_marker(store, NEAR_DUPLICATES.name, day)
         return None
     earlier = days_before(store, day, days=days)
     report = build_obeying(

@@ -1,6 +1,6 @@
 """Read clusters as they are now: the names of clusters that ended lead to those that go on."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 
 import polars as pl
@@ -12,6 +12,7 @@ from news_platform.datasets.near_duplicates import (
     TEXT_CLUSTERS,
     near_duplicates_path,
 )
+from news_platform.near_duplicates.candidates import ArticleKey
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values, scan_table
 
@@ -105,12 +106,15 @@ _DAYS_AROUND = 7
 _SHOWN = 10
 
 
-def cluster_names(
-    store: ObjectStore, days: Collection[str], hashes: Collection[str]
-) -> Mapping[str, str]:
-    """Return the cluster of each of these articles; those that were not compared are missing."""
-    rows = read_clusters(store, days).filter(pl.col("url_hash").is_in(sorted(set(hashes))))
-    return dict(rows.select("url_hash", "cluster_id").iter_rows())
+def cluster_names(store: ObjectStore, articles: Sequence[ArticleKey]) -> list[str | None]:
+    """Return the cluster of each of these articles; None for those that were not compared."""
+    hashes = sorted({url_hash for _, _, url_hash in articles})
+    rows = read_clusters(store, {day for day, _, _ in articles})
+    named = rows.filter(pl.col("url_hash").is_in(hashes)).select(
+        "date", "source", "url_hash", "cluster_id"
+    )
+    names = {(day, source, key): name for day, source, key, name in named.iter_rows()}
+    return [names.get(article) for article in articles]
 
 
 def explain_clusters(

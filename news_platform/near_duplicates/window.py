@@ -26,6 +26,7 @@ from news_platform.datasets.near_duplicates import (
 )
 from news_platform.isolation.boundary import boundary
 from news_platform.near_duplicates.candidates import (
+    ArticleKey,
     Sketch,
     SketchOptions,
     TextPair,
@@ -69,11 +70,17 @@ class WindowReport:
 class _SeenArticle:
     """An article of the day and the key of its text; None if it is not compared."""
 
-    url_hash: str
+    day: str
     source: str
+    url_hash: str
     url: str
     seen_at: datetime
     text_key: str | None
+
+    @property
+    def key(self) -> ArticleKey:
+        """Return what tells it from all others."""
+        return self.day, self.source, self.url_hash
 
 
 @dataclass(slots=True)
@@ -81,7 +88,7 @@ class _Day:
     """The articles of a day and the sketches of their distinct texts."""
 
     articles: list[_SeenArticle] = field(default_factory=list)
-    sketches: dict[str, tuple[str, Sketch]] = field(default_factory=dict)
+    sketches: dict[str, tuple[ArticleKey, Sketch]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -108,7 +115,7 @@ def cluster_window(
     today = _sketch_day(store, day, options, takedowns)
     for one in earlier:
         if not store.exists(bands_path(one)):  # expired: see `expire_sketches`
-            _write_sketches(store, one, _sketch_day(store, one, options, takedowns), {})
+            _write_sketches(store, one, _sketch_day(store, one, options, takedowns), ())
     twins = _twins(store, earlier, today)
     # Stored first: the day's own texts are candidates like those of earlier days.
     _write_sketches(store, day, today, twins)
@@ -150,7 +157,7 @@ def _sketch_day(store: ObjectStore, day: str, options: SketchOptions, takedowns:
     for article, sketch in rows:
         found.articles.append(article)
         if sketch is not None and article.text_key not in found.sketches:
-            found.sketches[sketch.text_key] = (article.url_hash, sketch)
+            found.sketches[sketch.text_key] = (article.key, sketch)
     return found
 
 
@@ -169,7 +176,7 @@ def _articles(
                     for url_hash, source, url, seen_at, text in kept.select(*_READ).iter_rows():
                         sketch = _sketch(url, text or "", options, left_out)
                         key = sketch.text_key if sketch else None
-                        yield _SeenArticle(url_hash, source, url, seen_at, key), sketch
+                        yield _SeenArticle(day, source, url_hash, url, seen_at, key), sketch
 
 
 def _sketch(url: str, text: str, options: SketchOptions, left_out: Counter[str]) -> Sketch | None:
@@ -181,20 +188,20 @@ def _sketch(url: str, text: str, options: SketchOptions, left_out: Counter[str])
     return found
 
 
-def _write_sketches(store: ObjectStore, day: str, today: _Day, twins: Mapping[str, str]) -> None:
+def _write_sketches(store: ObjectStore, day: str, today: _Day, twins: Collection[str]) -> None:
     write_table(store, sketches_path(day), _sketch_frame(today), CLUSTER_SKETCHES)
     write_table(store, bands_path(day), _band_frame(today, twins), CLUSTER_BANDS)
 
 
 def _sketch_frame(today: _Day) -> pl.DataFrame:
     rows = [
-        (key, url_hash, sketch.shingle_hashes.tobytes())
-        for key, (url_hash, sketch) in today.sketches.items()
+        (key, source, url_hash, sketch.shingle_hashes.tobytes())
+        for key, ((_, source, url_hash), sketch) in today.sketches.items()
     ]
     return pl.DataFrame(rows, schema=dict(CLUSTER_SKETCHES.schema), orient="row")
 
 
-def _band_frame(today: _Day, twins: Mapping[str, str]) -> pl.DataFrame:
+def _band_frame(today: _Day, twins: Collection[str]) -> pl.DataFrame:
     """Return the band keys of the day's texts."""
     # A text that an earlier day has is compared no further: it is in that one's cluster.
     rows = [
@@ -204,14 +211,15 @@ def _band_frame(today: _Day, twins: Mapping[str, str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(CLUSTER_BANDS.schema), orient="row")
 
 
-def _twins(store: ObjectStore, days: Sequence[str], today: _Day) -> dict[str, str]:
+def _twins(store: ObjectStore, days: Sequence[str], today: _Day) -> dict[str, ArticleKey]:
     """Return the oldest article of the earlier days with each text that the day repeats."""
-    found: dict[str, str] = {}
+    found: dict[str, ArticleKey] = {}
+    columns = ("text_key", "source", "url_hash")
     for day in days:
-        for frame in iter_frames(store, sketches_path(day), columns=("text_key", "url_hash")):
-            for key, url_hash in frame.rows():
+        for frame in iter_frames(store, sketches_path(day), columns=columns):
+            for key, source, url_hash in frame.select(*columns).iter_rows():
                 if key in today.sketches:
-                    found.setdefault(key, url_hash)
+                    found.setdefault(key, (day, source, url_hash))
     return found
 
 
@@ -222,22 +230,22 @@ class _Known:
     `older` leads from clusters that ended before the day to those that went on.
     """
 
-    clusters: Mapping[str, str]
+    clusters: Mapping[ArticleKey, str]
     first_seen: Mapping[str, datetime]
     older: Mapping[str, str]
 
 
-def _known(store: ObjectStore, days: Sequence[str], wanted: Collection[str]) -> _Known:
+def _known(store: ObjectStore, days: Sequence[str], wanted: Collection[ArticleKey]) -> _Known:
     """Read the clusters of some articles of earlier days, as they are before the day."""
     older = dict(iter_merges(store, days))
-    clusters: dict[str, str] = {}
+    clusters: dict[ArticleKey, str] = {}
     first_seen: dict[str, datetime] = {}
     for day in days:
-        columns = ("url_hash", "cluster_id", "first_seen_at")
+        columns = ("source", "url_hash", "cluster_id", "first_seen_at")
         for frame in iter_frames(store, near_duplicates_path(day), columns=columns):
-            for url_hash, name, seen_at in frame.select(*columns).iter_rows():
-                if url_hash in wanted:
-                    clusters.setdefault(url_hash, resolved := resolved_name(name, older))
+            for source, url_hash, name, seen_at in frame.select(*columns).iter_rows():
+                if (day, source, url_hash) in wanted:
+                    resolved = clusters[day, source, url_hash] = resolved_name(name, older)
                     first_seen[resolved] = min(seen_at, first_seen.get(resolved, seen_at))
     return _Known(clusters, first_seen, older)
 
@@ -260,7 +268,11 @@ class _Clusters:
     """Joins the articles of a day with each other and with earlier clusters."""
 
     def __init__(
-        self, known: _Known, today: _Day, twins: Mapping[str, str], alike: Iterable[TextPair]
+        self,
+        known: _Known,
+        today: _Day,
+        twins: Mapping[str, ArticleKey],
+        alike: Iterable[TextPair],
     ) -> None:
         self.merges: dict[str, str] = {}
         self._known = known
@@ -284,12 +296,13 @@ class _Clusters:
 
     def _name_new_texts(self) -> None:
         """Give each new text a cluster of its own, and each known text the one that it has."""
-        seen = {article.url_hash: article.seen_at for article in self._today.articles}
-        for key, (url_hash, _) in self._today.sketches.items():
-            name = self._known.clusters.get(self._twins.get(key, ""), "")
+        seen = {article.key: article.seen_at for article in self._today.articles}
+        for key, (article, _) in self._today.sketches.items():
+            twin = self._twins.get(key)
+            name = self._known.clusters.get(twin, "") if twin else ""
             if not name:
-                name = cluster_id(url_hash, key)
-                self._seen.setdefault(name, seen[url_hash])
+                name = cluster_id(article, key)
+                self._seen.setdefault(name, seen[article])
             self._names[key] = name
 
     def _name_copies(self) -> None:
@@ -333,7 +346,7 @@ class _Clusters:
 
         `earlier` has the number of articles that clusters have on earlier days.
         """
-        names = [self._name(one.url_hash, one.text_key) for one in self._today.articles]
+        names = [self._name(one) for one in self._today.articles]
         sizes = Counter(names)
         sizes.update({name: count for name, count in earlier.items() if name in sizes})
         ended: dict[str, list[str]] = {}
@@ -348,7 +361,7 @@ class _Clusters:
             rows.append((name, article.url, jaccard, sizes[name], *own))
         return pl.DataFrame(rows, schema=dict(NEAR_DUPLICATES.schema), orient="row")
 
-    def _name(self, url_hash: str, text_key: str | None) -> str:
-        if text_key is None:
-            return cluster_id(url_hash, "")
-        return self._root(self._names[text_key])
+    def _name(self, article: _SeenArticle) -> str:
+        if article.text_key is None:
+            return cluster_id(article.key, "")
+        return self._root(self._names[article.text_key])

@@ -308,14 +308,14 @@ def check_feeds(resources: Resources) -> Diagnosis:
             engine,
             options=alarm_options(resources.settings),
             now=resources.clock.now(),
-            kinds=("silent", "failing"),
+            kinds=("silent", "failing", "listing"),
         )
     if not found:
-        return ok("feeds", "no feed is silent or failing for long")
+        return ok("feeds", "no feed is silent, gone or failing for long")
     first = "; ".join(f"{one.thing}: {one.detail}" for one in found[:_SHOWN])
     return warning(
         "feeds",
-        f"{len(found)} feeds are silent or failing: {first}",
+        f"{len(found)} feeds are silent, gone or failing: {first}",
         "`news-platform feeds why URL` explains each; see docs/runbook.md, Feeds and articles",
     )
 

@@ -2,12 +2,23 @@
 
 import re
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from news_platform.articles.article import Article, guess_category
-from news_platform.rss.ledger.entries import FeedItem
+from news_platform.articles.article import (
+    WRONG_PAGE,
+    Article,
+    ExtractedPage,
+    PageAsked,
+    PageVerdict,
+    fits,
+    judge_page,
+)
+from news_platform.articles.category import guess_category
+from news_platform.rss.ledger.article_queue import ArticleClaim
+from news_platform.rss.ledger.feed_items import FeedItem, believed_date
 from news_platform.text.language import detect
-from news_platform.text.normalize import text_hash, without_meter_lines
+from news_platform.text.normalize import text_hash, unique_text_hash, without_meter_lines
 from news_platform.web.urls import url_hash
 
 _WORD = re.compile(r"\w+")
@@ -38,6 +49,19 @@ def merge_article(article: Article, item: FeedItem) -> Article:
     if has_text(item) and (is_hidden or not clean.strip()):
         return _with_feed_text(merged, item)
     return merged
+
+
+def judge_claimed(
+    claim: ArticleClaim, page: ExtractedPage, item: FeedItem, *, url: str, other_title: str
+) -> PageVerdict:
+    """Return whether a page is that of the article; a stored text is guarded more closely."""
+    titles = [title for title in (item.title, claim.title) if title] or [""]
+    asked = PageAsked(claim.url_canon, titles[0], other_title)
+    verdict = judge_page(page, url=url, asked=asked)
+    known = [fits(page.article, url=claim.url_canon, title=title) for title in titles]
+    if claim.text_hash and not any(known) and False in known:
+        return PageVerdict(WRONG_PAGE)
+    return verdict
 
 
 def has_text(item: FeedItem) -> bool:
@@ -74,14 +98,21 @@ def _with_feed_text(article: Article, item: FeedItem) -> Article:
     )
 
 
-def article_columns(article: Article, item: FeedItem, *, url: str) -> dict[str, Any]:
+def article_columns(article: Article, item: FeedItem, *, url: str, now: datetime) -> dict[str, Any]:
     """Return the columns of Raw that an article fills; `url` is its canonical final URL."""
+    published_at, stated = believed_date(article.published_at, now=now)
     return {
         # The final URL: two feed URLs that redirect to one article get the same hash.
         "article_url_canon": url,
         "url_hash": url_hash(url),
         "text_hash": text_hash(article.clean_text),
-        "published_at": article.published_at,
+        "unique_text_hash": unique_text_hash(
+            article.clean_text,
+            title=article.title or item.title,
+            is_paywalled=article.is_paywalled,
+        ),
+        "published_at": published_at,
+        "stated_published_at": stated,
         "language": article.language,
         "title": article.title,
         "subtitle": article.subtitle,

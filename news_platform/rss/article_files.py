@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from news_platform.errors import StorageError
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import write_transaction
+from news_platform.rss.ledger.transactions import unnumbered_transaction, write_transaction
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 
@@ -169,7 +169,7 @@ def expire_pages(engine: sa.Engine, store: ObjectStore, *, keep_days: int, now: 
     for rows in _old_rows(engine, RAW.c.page_ref, now - timedelta(days=keep_days)):
         gone = {row.page_ref for row in rows}
         # Not a numbered change: no reader of the ledger sees these references.
-        with engine.begin() as connection:
+        with unnumbered_transaction(engine) as connection:
             old = RAW.c.row_id.in_([row.row_id for row in rows])
             connection.execute(sa.update(RAW).where(old).values(page_ref=""))
             left = sa.select(RAW.c.page_ref).where(RAW.c.page_ref.in_(gone))

@@ -33,15 +33,13 @@ from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.text.language import detect
 from news_platform.text.normalize import scrub_text
 from news_platform.web.fetch import Fetcher, Response
-from news_platform.web.responses import is_permanent_redirect
+from news_platform.web.responses import RETRYABLE_STATUSES, is_permanent_redirect
 from news_platform.web.urls import canonical_url
 
 # Detection is right 99.8 % of the time from here on.
 _MIN_PROBABILITY = 0.8
 _SAMPLED_ENTRIES = 20
 _DEFAULT = FeedSettings()
-# The server may answer tomorrow. Any other status from 400 is a decision of the site.
-_TEMPORARY_STATUSES = frozenset((408, 425, 429))
 _MISSING_STATUSES = frozenset((404, 410))
 # Reasons of a FetchError for which our own guard refuses the address.
 _BLOCKED_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url"))
@@ -227,7 +225,8 @@ class _DiscoveryRun:
     async def _read(self, url: str, response: Response, own: FeedSettings) -> CheckedFeed:
         """Return the result for a candidate that answered."""
         status = response.status
-        if status in _TEMPORARY_STATUSES or status >= 500:
+        # The server may answer tomorrow. Any other status from 400 is a decision of the site.
+        if status in RETRYABLE_STATUSES or status >= 500:
             return CheckedFeed(url, url, "unreachable", f"status {status}")
         if status != 200:
             outcome = "missing" if status in _MISSING_STATUSES else "refused"

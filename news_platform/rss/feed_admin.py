@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from news_platform.errors import InputError
-from news_platform.rss.discovery import ACTIVE, REMOVED
+from news_platform.rss.discovery import REMOVED
 from news_platform.rss.feed_list import OPML
 from news_platform.rss.feed_settings import (
     FeedSettings,
@@ -19,7 +19,7 @@ from news_platform.rss.feed_settings import (
     parse_settings,
     settings_text,
 )
-from news_platform.rss.ledger.feed_rows import POLLED, read_feed, upsert_feed
+from news_platform.rss.ledger.feed_rows import POLLED, RESUMED, in_group, read_feed, upsert_feed
 from news_platform.rss.ledger.tables import FEED_POLLS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.sql.engine import read_transaction
@@ -56,8 +56,7 @@ def list_feeds(engine: sa.Engine, wanted: FeedFilter) -> list[sa.Row[Any]]:
     if wanted.status:
         conditions.append(FEEDS.c.status == wanted.status)
     if wanted.group:
-        below = FEEDS.c.feed_group.startswith(f"{wanted.group}/", autoescape=True)
-        conditions.append(sa.or_(FEEDS.c.feed_group == wanted.group, below))
+        conditions.append(in_group(wanted.group))
     if wanted.text:
         conditions.append(_contains(wanted.text))
     chosen = sa.select(FEEDS).where(*conditions)
@@ -128,8 +127,7 @@ def resume_feed(engine: sa.Engine, row: sa.Row[Any]) -> None:
         cure = f"`feeds add {row.feed_url} --force` accepts it"
         message = f"{row.feed_url!r} is {row.status} ({row.verdict}): {cure}"
         raise InputError(message, thing=row.feed_url)
-    values = {"status": "active", "verdict": ACTIVE, "next_poll_at": None, "errors_in_row": 0}
-    _update(engine, row.feed_url_canon, remark="", **values)
+    _update(engine, row.feed_url_canon, remark="", **RESUMED)
 
 
 def remove_feed(engine: sa.Engine, row: sa.Row[Any], *, now: datetime) -> bool:

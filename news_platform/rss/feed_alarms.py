@@ -13,13 +13,16 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from news_platform.rss.feed_list import LISTING_PROBLEM
 from news_platform.rss.ledger.feed_rows import POLLED
-from news_platform.rss.ledger.tables import FEED_ALARMS, FEEDS, RAW
+from news_platform.rss.ledger.tables import CONFIG, FEED_ALARMS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import found_between
 from news_platform.storage.sql.engine import read_transaction
 
-AlarmKind = Literal["silent", "failing", "text_share"]
-KINDS: tuple[AlarmKind, ...] = ("silent", "failing", "text_share")
+AlarmKind = Literal["silent", "failing", "listing", "text_share"]
+KINDS: tuple[AlarmKind, ...] = ("silent", "failing", "listing", "text_share")
+# The publisher says that the feed will not come back: only a person ends its alarms.
+_IS_GONE = sa.and_(FEEDS.c.status == "gone", FEEDS.c.last_status == 410)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,12 @@ def find_alarms(
     engine: sa.Engine, *, options: AlarmOptions, now: datetime, kinds: Sequence[str] = KINDS
 ) -> list[FeedAlarm]:
     """Return all alarms of these kinds, sorted."""
-    finders = {"silent": _silent_feeds, "failing": _failing_feeds, "text_share": _textless_sources}
+    finders = {
+        "silent": _silent_feeds,
+        "failing": _failing_feeds,
+        "listing": _refused_listing,
+        "text_share": _textless_sources,
+    }
     with read_transaction(engine) as connection:
         known = {(kind, thing): began_at for kind, thing, began_at in _open_alarms(connection)}
         found = [
@@ -88,7 +96,7 @@ def _silent_feeds(
 ) -> Iterator[FeedAlarm]:
     """Yield feeds that answer, but have had no entry for long by their own rhythm.
 
-    A silent feed that begins to fail stays a silent one.
+    A silent feed that begins to fail or is gone stays a silent one.
     """
     is_answering = sa.and_(FEEDS.c.status == "active", FEEDS.c.failing_since.is_(None))
     chosen = sa.select(
@@ -97,7 +105,7 @@ def _silent_feeds(
         FEEDS.c.usual_gap_seconds,
         is_answering.label("is_answering"),
     ).where(
-        FEEDS.c.status.in_(POLLED),
+        sa.or_(FEEDS.c.status.in_(POLLED), _IS_GONE),
         FEEDS.c.usual_gap_seconds > 0,
         FEEDS.c.last_entry_date < now - timedelta(hours=options.silence_hours),
     )
@@ -125,14 +133,31 @@ def _failing_feeds(
     options: AlarmOptions,
     now: datetime,
 ) -> Iterator[FeedAlarm]:
-    chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.failing_since, FEEDS.c.last_status).where(
-        FEEDS.c.status.in_(POLLED),
-        FEEDS.c.failing_since <= now - timedelta(hours=options.failing_hours),
-    )
-    for url, since, status in connection.execute(chosen):
-        answer = f"status {status}" if status else "no answer"
-        detail = f"polls fail for {_hours((now - since).total_seconds())}, last: {answer}"
+    failing = FEEDS.c.failing_since <= now - timedelta(hours=options.failing_hours)
+    columns = (FEEDS.c.feed_url_canon, FEEDS.c.failing_since, FEEDS.c.last_status, FEEDS.c.status)
+    is_alarm = sa.or_(sa.and_(FEEDS.c.status.in_(POLLED), failing), _IS_GONE)
+    for url, since, answer, status in connection.execute(sa.select(*columns).where(is_alarm)):
+        if status == "gone":
+            detail = (
+                "its site says 410 Gone: `feeds remove` ends the alarm, `feeds resume` polls it"
+            )
+        else:
+            last = f"status {answer}" if answer else "no answer"
+            detail = f"polls fail for {_hours((now - since).total_seconds())}, last: {last}"
         yield FeedAlarm("failing", url, detail)
+
+
+def _refused_listing(
+    connection: sa.Connection,
+    _known: Mapping[str, datetime],
+    *,
+    options: AlarmOptions,
+    now: datetime,
+) -> Iterator[FeedAlarm]:
+    """Yield the root's list of feeds if it would retire so many that a person is to confirm it."""
+    problem = sa.select(CONFIG.c.value).where(CONFIG.c.key == LISTING_PROBLEM, CONFIG.c.value != "")
+    for detail in connection.execute(problem).scalars():
+        yield FeedAlarm("listing", "feeds.opml", detail)
 
 
 def _textless_sources(

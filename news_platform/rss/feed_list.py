@@ -17,15 +17,37 @@ from news_platform.errors import InputError
 from news_platform.isolation.boundary import boundary
 from news_platform.rss.discovery import ACTIVE, UNLISTED, CheckedFeed
 from news_platform.rss.ledger.feed_rows import POLLED, upsert_feed
-from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
+from news_platform.rss.ledger.tables import CONFIG, FEEDS
+from news_platform.rss.ledger.transactions import (
+    LedgerTransaction,
+    note_metrics,
+    write_config,
+    write_transaction,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
 from news_platform.web.opml import OpmlFeed, opml_entries, xml_damage
 from news_platform.web.urls import canonical_url
 
 OPML = "opml"
+OPML_FILE = "feeds.opml"
+CRAWL_FOLDER = "news/feed_candidates"
+# Crawled pages link to tens of thousands of feeds; those on the most pages come first.
+_MAX_FROM_CRAWL = 2_000
 _REMARK = "removed from feeds.opml"
+# The Config key that says why the list retired nothing; '' if it is followed.
+LISTING_PROBLEM = "feeds.opml problem"
+# A list that leaves out a larger share of its feeds was probably cut, or is another list.
+_MAX_RETIRED_SHARE = 0.2
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedListing:
+    """The feeds of a file, and what is wrong with its XML, if anything."""
+
+    feeds: tuple[OpmlFeed, ...] = ()
+    damage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +60,60 @@ class ListingReport:
 
 def apply_listing(
     engine: sa.Engine,
-    listed: Sequence[OpmlFeed],
+    listed: FeedListing,
     checked: Iterable[CheckedFeed],
     *,
     now: datetime,
 ) -> ListingReport:
     """Set origin and group of listed feeds, retire those that the list named before and not now.
 
-    An empty list changes nothing: the file may be missing or damaged. `checked` tells which feed a
-    listed site leads to.
+    A damaged list and one that leaves out more than a fifth of its feeds retire none: an alarm asks
+    a person to mend the file, or to confirm it. `checked` tells which feed a listed site leads to.
     """
-    if not listed:
-        return ListingReport()
-    groups = {_canonical(feed.url): feed.group for feed in listed}
+    groups = {_canonical(feed.url): feed.group for feed in listed.feeds}
     leads_to = {_canonical(one.candidate_url): _canonical(one.feed_url) for one in checked}
     with write_transaction(engine) as transaction:
         for url, group in groups.items():
             _mark_listed(transaction, url, leads_to.get(url, url), group)
         restored = _restore(transaction, list(groups), now=now)
-        retired = _retire_others(transaction, set(groups), now=now)
+        unlisted, others = _unlisted(transaction, set(groups))
+        problem = _problem(listed.damage, len(unlisted), len(unlisted) + others)
+        retired = [] if problem else unlisted
+        _retire(transaction, retired, now=now)
+        _note_problem(transaction, problem, now=now)
         metrics = {"feeds_retired": len(retired), "feeds_restored": len(restored)}
         note_metrics(transaction, "discovery", metrics, now=now)
+    if problem:
+        _log.warning("the root's %r retires no feed: %s", OPML_FILE, problem)
     return ListingReport(tuple(retired), tuple(restored))
+
+
+def retire_unlisted(engine: sa.Engine, urls: Iterable[str], *, now: datetime) -> tuple[str, ...]:
+    """Retire the feeds of `feeds.opml` that are not among these URLs, however many they are."""
+    with write_transaction(engine) as transaction:
+        retired, _ = _unlisted(transaction, set(map(_canonical, urls)))
+        _retire(transaction, retired, now=now)
+        _note_problem(transaction, "", now=now)
+        note_metrics(transaction, "discovery", {"feeds_retired": len(retired)}, now=now)
+    return tuple(retired)
+
+
+def _note_problem(transaction: LedgerTransaction, problem: str, *, now: datetime) -> None:
+    known = sa.select(CONFIG.c.key).where(CONFIG.c.key == LISTING_PROBLEM)
+    if problem or transaction.connection.execute(known).first() is not None:
+        write_config(transaction, LISTING_PROBLEM, problem, now=now)
+
+
+def _problem(damage: str, unlisted: int, known: int) -> str:
+    """Return why a list may not retire the feeds that it leaves out; '' if it may."""
+    cure = f"mend it, or confirm it by `feeds import {OPML_FILE} --retire`"
+    if damage and unlisted:
+        return (
+            f"it has {damage}, and {unlisted} of its {known} feeds are not in what is left; {cure}"
+        )
+    if unlisted > _MAX_RETIRED_SHARE * known:
+        return f"it no longer names {unlisted} of its {known} feeds; {cure}"
+    return ""
 
 
 def _canonical(url: str) -> str:
@@ -116,40 +170,39 @@ def _retired(transaction: LedgerTransaction) -> Sequence[Any]:
     return transaction.connection.execute(chosen).all()
 
 
-def _retire_others(transaction: LedgerTransaction, urls: set[str], *, now: datetime) -> list[str]:
+def _unlisted(transaction: LedgerTransaction, urls: set[str]) -> tuple[list[str], int]:
+    """Return the feeds in use that the list named before and not now, and how many it still names.
+
+    A feed that has moved counts by the URL that the file has for it.
+    """
     chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.origin).where(
         FEEDS.c.origin.like(f"{OPML} %"),
         FEEDS.c.status.in_((*POLLED, "rejected", "unreachable")),
     )
-    found = [
-        row.feed_url_canon
-        for row in transaction.connection.execute(chosen.order_by(FEEDS.c.feed_url_canon))
-        if row.origin.removeprefix(f"{OPML} ") not in urls
-    ]
-    for feed_url in found:
+    rows = transaction.connection.execute(chosen.order_by(FEEDS.c.feed_url_canon)).all()
+    found = [row for row in rows if row.origin.removeprefix(f"{OPML} ") not in urls]
+    return [row.feed_url_canon for row in found], len(rows) - len(found)
+
+
+def _retire(transaction: LedgerTransaction, feed_urls: Iterable[str], *, now: datetime) -> None:
+    for feed_url in feed_urls:
         values = {"status": "retired", "verdict": UNLISTED, "checked_at": now}
         upsert_feed(transaction, feed_url, remark=_REMARK, **values)
-    return found
-
-
-OPML_FILE = "feeds.opml"
-CRAWL_FOLDER = "news/feed_candidates"
-# Crawled pages link to tens of thousands of feeds; those on the most pages come first.
-_MAX_FROM_CRAWL = 2_000
-_log = logging.getLogger(__name__)
 
 
 def candidate_feeds(store: ObjectStore, *, days: int = 7) -> tuple[str, ...]:
     """Return the feeds of the root's `feeds.opml`, then those of the newest crawled days."""
     return tuple(
-        dict.fromkeys((*(feed.url for feed in listed_feeds(store)), *_crawled(store, days=days)))
+        dict.fromkeys(
+            (*(feed.url for feed in listed_feeds(store).feeds), *_crawled(store, days=days))
+        )
     )
 
 
-def listed_feeds(store: ObjectStore) -> tuple[OpmlFeed, ...]:
+def listed_feeds(store: ObjectStore) -> FeedListing:
     """Return the feeds of the root's `feeds.opml`; none if there is no such file."""
     if not store.exists(OPML_FILE):
-        return ()
+        return FeedListing()
     body = store.read(OPML_FILE)
     try:
         found = opml_entries(body)
@@ -161,7 +214,7 @@ def listed_feeds(store: ObjectStore) -> tuple[OpmlFeed, ...]:
         _log.warning("the root's %r has %s; %s feeds are read", OPML_FILE, damage, len(found))
     elif not found:
         _log.warning("the root's %r lists no feeds: expected <outline xmlUrl=…>", OPML_FILE)
-    return found
+    return FeedListing(found, str(damage or ""))
 
 
 def _crawled(store: ObjectStore, *, days: int) -> list[str]:

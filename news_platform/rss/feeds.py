@@ -26,8 +26,14 @@ _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
 _MAX_MARKUP = 2_000
 _ITEM = re.compile(rb"<(?:\w+:)?(?:item|entry)\b", re.IGNORECASE)
 _LAST_ITEM = re.compile(rb".*</(?:\w+:)?(?:item|entry)>", re.IGNORECASE | re.DOTALL)
-# A time followed by `GMT+9` or the like.
+# A date whose time is followed by `GMT+9` or the like. It would be read as GMT, hours off.
 _ODD_ZONE = re.compile(rb":\d\d? ?(?:GMT|UTC)[+-]\d")
+_ODD_DATE = re.compile(
+    rb"(<(?:\w+:)?(?:pubDate|published|updated|modified|issued|created|date)\b[^<>]*>"
+    rb"|\"date_(?:published|modified)\"\s*:\s*\")"
+    rb"(?:\s*<!\[CDATA\[)?[^<>\"]{0,80}:\d\d? ?(?:GMT|UTC)[+-]\d[^<>\"]{0,20}(?:\]\]>\s*)?(?=<|\")",
+    re.IGNORECASE,
+)
 _LANGUAGE = re.compile(
     rb"<(?:\w+:)?language(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[)?\s*([a-z]{2,8}(?:[-_][a-z0-9]{2,8})*)\b"
     rb"|<(?:rss|channel|rdf:RDF)\s[^<>]*\bxml:lang=[\"']([a-z-]{2,20})[\"']",
@@ -118,6 +124,8 @@ class Feed:
 
 def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
     """Parse a feed; raise InputError if the bytes are not a feed."""
+    if _ODD_ZONE.search(body):
+        body = _ODD_DATE.sub(rb"\1", body)  # no date is better than a wrong one
     quick = _parse_fast(body)
     if quick is not None and _is_complete(quick, body):
         return _feed(quick, body, url=url)
@@ -186,12 +194,10 @@ def _parse_slow(body: bytes, content_type: str, *, url: str) -> Mapping[str, Any
 def _feed(parsed: Mapping[str, Any], body: bytes, *, url: str) -> Feed:
     about = parsed.get("feed") or {}
     declared = about.get("language") or parsed.get("language")
-    # `GMT+9` would be read as GMT, hours off; no date is better than a wrong one.
-    has_valid_dates = _ODD_ZONE.search(body) is None
     return Feed(
         title=plain(about.get("title")),
         language=scrub_text(str(declared or _declared_language(body))),
-        entries=tuple(_entry(entry, url=url, dated=has_valid_dates) for entry in parsed["entries"]),
+        entries=tuple(_entry(entry, url=url) for entry in parsed["entries"]),
     )
 
 
@@ -217,16 +223,16 @@ def _around_items(body: bytes) -> tuple[bytes, bytes]:
     return body[: first.start()][:_HEAD_BYTES], body[last.end() :][:_HEAD_BYTES] if last else b""
 
 
-def _entry(entry: Mapping[str, Any], *, url: str, dated: bool) -> FeedEntry:
+def _entry(entry: Mapping[str, Any], *, url: str) -> FeedEntry:
     # feedparser's own mapping class is slow to look up; fastfeedparser returns a dict.
     entry = dict(entry)
     return FeedEntry(
         link=_absolute(_link(entry), url=url),
         title=plain(entry.get("title")),
-        published_at=_moment(entry, "published", "updated", "created") if dated else None,
+        published_at=_moment(entry, "published", "updated", "created"),
         id=scrub_text(str(entry.get("id") or "")),
         summary=plain(entry.get("summary") or entry.get("description")),
-        updated_at=_moment(entry, "updated") if dated else None,
+        updated_at=_moment(entry, "updated"),
         content=parse_content(entry, url=url),
     )
 

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-from news_platform.articles.article import Article
-from news_platform.articles.extract import extract_page
+from news_platform.articles.article import Article, ExtractedPage
+from news_platform.articles.extract import inspect_page
+from news_platform.articles.page_model import load_page_model, page_features
 from news_platform.errors import InputError
 from news_platform.html.decode import html_text
+from news_platform.isolation.worker import report
 from news_platform.rss.feeds import text_of_markup
 from news_platform.text.language import detect
 
@@ -13,14 +15,25 @@ FeedPage = tuple[bytes, str, str | None, str]
 """The body of a page, its URL, the charset of its HTTP header, and the selector or ''."""
 
 
-def extract_feed_page(page: FeedPage) -> Article:
+def extract_feed_page(page: FeedPage) -> ExtractedPage:
     """Extract the article of a page in a worker process."""
+    # The first call loads the models, which must not count against this page's deadline.
+    detect("ready")
+    model = load_page_model()
+    report("ready")
     body, url, charset, selector = page
-    article = extract_page((body, url, charset))
-    if not selector:
-        return article
-    text = selected_text(html_text(body, charset), selector)
-    if not text:  # the template has changed: what the extractor finds is better than nothing
+    html = html_text(body, charset)
+    found = inspect_page(html, url)
+    if found is None:
+        return ExtractedPage(Article())
+    is_article = model.is_article(page_features(found, html, url))
+    return ExtractedPage(_with_selected(found.article, html, selector), is_article)
+
+
+def _with_selected(article: Article, html: str, selector: str) -> Article:
+    # If the template has changed, what the extractor finds is better than nothing.
+    text = selected_text(html, selector) if selector else ""
+    if not text:
         return article
     language = detect(text)
     return replace(

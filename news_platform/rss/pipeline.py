@@ -27,12 +27,13 @@ from news_platform.rss.discovery import (
     discover_feeds,
 )
 from news_platform.rss.export import ExportReport, export_days
+from news_platform.rss.ledger.article_queue import WorkOptions, WorkReport
 from news_platform.rss.ledger.transactions import write_config, write_transaction
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import NO_SECRETS, PollReport, poll_feeds
 from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
 from news_platform.rss.robots_gate import KnownRobots
-from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.rss.worker import WorkerContext, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
@@ -128,7 +129,7 @@ def _over_web(
     """Open the web and the pool of processes, and run a stage with them."""
 
     async def run() -> T:
-        async with WebFetcher(fetch) as fetcher:
+        async with WebFetcher(replace(fetch, waits_for_hosts=True)) as fetcher:
             return await work(fetcher, pool)
 
     with pool:

@@ -21,6 +21,7 @@ from news_platform.rss.ledger.feed_rows import MAX_FEED_URL, FeedRow
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.fetch import Response
 from news_platform.web.responses import (
+    RETRYABLE_STATUSES,
     is_permanent_redirect,
     requested_wait_seconds,
     validator,
@@ -31,6 +32,8 @@ _HOUR = 3600
 _DAY = 24 * _HOUR
 # Spreads feeds that were registered together over a fifth of the interval.
 _JITTER = 0.1
+# How long a feed that turned over counts as one that may miss items.
+_MAY_MISS_FOR = timedelta(days=7)
 # Enough entries to see how often a feed publishes now.
 _RECENT_ENTRIES = 20
 
@@ -164,8 +167,6 @@ def usual_gap_seconds(dates: Iterable[datetime], *, now: datetime) -> float | No
 
 _NOT_MODIFIED = 304
 _GONE = 410
-# Temporary failures; all others are hard and count double.
-_SOFT_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,8 @@ class FeedPoll:
             changes = {**self._checked(response), "status": "gone", "remark": "410 Gone"}
             return PollResult(self.feed, "gone", changes)
         if response.status != 200:
-            kind = "soft" if response.status in _SOFT_STATUSES else "hard"
+            # Temporary failures are soft; all others are hard and count double.
+            kind = "soft" if response.status in RETRYABLE_STATUSES else "hard"
             return self.failed(f"status_{response.status}", kind=kind, response=response)
         # Many servers ignore conditional requests; the same bytes need not be parsed again.
         body_hash = hashlib.sha256(response.body).hexdigest()
@@ -246,10 +248,10 @@ class FeedPoll:
         feed, options = self.feed, self.options
         errors = feed.errors_in_row + (2 if kind == "hard" else 1)
         silent = days_without_update(feed.last_entry_date, now=self.now)
-        wait = failure_wait_seconds(errors, options=options)
+        wait, asked = failure_wait_seconds(errors, options=options), 0
         if response is not None and response.status != 200:
             # A Retry-After header can only lengthen the wait.
-            wait = max(wait, requested_wait_seconds(response.headers, now=self.now))
+            asked = requested_wait_seconds(response.headers, now=self.now)
         changes = {
             **self._checked(response),
             "status": "dead" if errors >= options.errors_until_dead else feed.status,
@@ -257,18 +259,34 @@ class FeedPoll:
             "failing_since": feed.failing_since or self.now,
             "no_updates_days": silent,
             "health_score": health_score(errors_in_row=errors, no_updates_days=silent),
-            "next_poll_at": next_poll_at(feed, wait, now=self.now),
+            "next_poll_at": next_poll_at(feed, wait, now=self.now, at_least=asked),
             "remark": remark or f"{kind} error: {reason}",
         }
         return PollResult(feed, reason, changes)
+
+    def postponed(self, wait_seconds: float) -> PollResult:
+        """Return the result for a feed whose host has asked us to wait: it was not fetched."""
+        due = next_poll_at(self.feed, 0, now=self.now, at_least=wait_seconds)
+        return PollResult(self.feed, "host_waits", {"claimed_until": None, "next_poll_at": due})
 
     def internal_error(self, cause: str) -> PollResult:
         """Return the result for a feed that our own code failed on."""
         return self.failed(INTERNAL_ERROR, remark=f"internal error: {cause}")
 
     def _unchanged(self, response: Response, outcome: str) -> PollResult:
-        alive = self._alive(response, self.feed.last_entry_date, self._interval((), False))
-        return PollResult(self.feed, outcome, {**self._checked(response), **alive})
+        feed = self.feed
+        changes = self._checked(response)
+        if may_miss_items(feed.turned_over_at, now=self.now):
+            # A feed that turned over may do so again: a quiet hour must not lengthen its interval.
+            interval = feed.interval_seconds or self.options.turnover_interval_seconds
+            changes |= self._alive(response, feed.last_entry_date, interval)
+            changes["next_poll_at"] = next_poll_at(feed, interval, now=self.now)
+        else:
+            changes |= self._alive(response, feed.last_entry_date, self._interval((), False))
+            if feed.may_miss_items:
+                changes |= {"may_miss_items": False, "remark": ""}
+        moved_to, canonical = _move(feed, response)
+        return PollResult(feed, outcome, changes, moved_to=moved_to, moved_to_canon=canonical)
 
     def _read(self, response: Response, parsed: Feed, body_hash: str) -> PollResult:
         feed = self.feed
@@ -292,14 +310,14 @@ class FeedPoll:
         }
         if has_no_links:
             changes["remark"] = f"none of its {len(parsed.entries)} items links to a page"
-        moved_to = _moved_to(feed, response)
+        moved_to, canonical = _move(feed, response)
         return PollResult(
             feed,
             "no_links" if has_no_links else "read",
             changes,
             entries,
             moved_to=moved_to,
-            moved_to_canon=canonical_url(moved_to) if moved_to else "",
+            moved_to_canon=canonical,
             items=len(parsed.entries),
             items_without_link=sum(not entry.link for entry in parsed.entries),
             left_out=parsed.left_out,
@@ -335,7 +353,7 @@ class FeedPoll:
     ) -> dict[str, Any]:
         feed = self.feed
         silent = days_without_update(newest, now=self.now)
-        wait = max(interval, requested_wait_seconds(response.headers, now=self.now))
+        asked = requested_wait_seconds(response.headers, now=self.now)
         return {
             "status": "active",
             "errors_in_row": 0,
@@ -351,19 +369,32 @@ class FeedPoll:
                 has_no_links=has_no_links,
             ),
             "interval_seconds": interval,
-            "next_poll_at": next_poll_at(feed, wait, now=self.now),
+            "next_poll_at": next_poll_at(feed, interval, now=self.now, at_least=asked),
             # Removes our remark about the failures; without any, the notes are not touched.
             **({"remark": ""} if feed.errors_in_row else {}),
         }
 
 
-def next_poll_at(feed: FeedRow, wait_seconds: int, *, now: datetime) -> datetime:
-    """Return when to poll the feed again; the wait differs a little from feed to feed."""
-    return now + timedelta(seconds=jittered(wait_seconds, key=feed.feed_url_canon))
+def next_poll_at(
+    feed: FeedRow, wait_seconds: int, *, now: datetime, at_least: float = 0
+) -> datetime:
+    """Return when to poll the feed again; the wait differs a little from feed to feed.
+
+    `at_least` is the wait that the site has asked for.
+    """
+    wait = max(jittered(wait_seconds, key=feed.feed_url_canon), at_least)
+    return now + timedelta(seconds=wait)
 
 
-def _moved_to(feed: FeedRow, response: Response) -> str:
-    """Return the new URL if every redirect to it was permanent, else ''."""
+def may_miss_items(turned_over_at: datetime | None, *, now: datetime) -> bool:
+    """Return whether a feed has turned over lately, so that items may be missed again."""
+    return turned_over_at is not None and now - turned_over_at < _MAY_MISS_FOR
+
+
+def _move(feed: FeedRow, response: Response) -> tuple[str, str]:
+    """Return the new URL and its canonical form if all redirects to it were permanent, else ''."""
     new = response.final_url
     is_new = new != feed.feed_url and len(new) <= MAX_FEED_URL
-    return new if is_new and is_permanent_redirect(response.redirect_statuses) else ""
+    if not (is_new and is_permanent_redirect(response.redirect_statuses)):
+        return "", ""
+    return new, canonical_url(new)

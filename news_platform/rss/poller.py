@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -21,25 +22,29 @@ from news_platform.rss.feed_settings import parse_settings, private_headers
 from news_platform.rss.ledger.entries import AddedEntries, add_entries
 from news_platform.rss.ledger.feed_rows import FeedRow, claim_feeds, move_feed, update_feeds
 from news_platform.rss.ledger.tables import FEED_POLLS
-from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
+from news_platform.rss.ledger.transactions import (
+    LedgerTransaction,
+    note_metrics,
+    retry_deadlocks,
+    write_transaction,
+)
 from news_platform.rss.poll_results import (
     FeedPoll,
     PollOptions,
     PollResult,
     feed_options,
     health_score,
+    may_miss_items,
     next_poll_at,
     turnover_interval_seconds,
 )
 from news_platform.takedowns.build_filters import refuse_taken_down
-from news_platform.web.fetch import Fetcher
+from news_platform.web.fetch import Fetcher, HostWaits
 from news_platform.web.responses import conditional_headers
 
 NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 # Results are written earlier if they hold this much text, so that long feeds do not fill memory.
 _MAX_WAITING_CHARS = 32_000_000
-# How long a feed that turned over counts as one that may miss items.
-_MAY_MISS_FOR = timedelta(days=7)
 
 
 @dataclass(slots=True)
@@ -179,6 +184,8 @@ class _PollRun:
                 max_body_bytes=self.options.max_body_bytes,
             )
             refuse_taken_down(response.final_url, takedowns)
+        except HostWaits as error:
+            return poll.postponed(error.wait_seconds)
         except FetchError as error:
             return poll.failed(error.reason)
         return await poll.evaluate(response, self.pool)
@@ -187,7 +194,7 @@ class _PollRun:
         async with self.writing:
             results, self.finished, self.finished_chars = self.finished, [], 0
             if results:
-                await asyncio.to_thread(self._record, results)
+                await asyncio.to_thread(retry_deadlocks, partial(self._record, results))
 
     def _record(self, results: Sequence[PollResult]) -> None:
         """Write the results of some feeds in one transaction; one that fails leaves the others."""
@@ -285,7 +292,7 @@ def _consequences(
     feed = result.feed
     skipped = added.skipped + result.left_out
     turned_over_at = now if added.turned_over or result.is_cut else feed.turned_over_at
-    may_miss = turned_over_at is not None and now - turned_over_at < _MAY_MISS_FOR
+    may_miss = may_miss_items(turned_over_at, now=now)
     changes: dict[str, Any] = {
         "skipped_items": skipped,
         "may_miss_items": may_miss,

@@ -17,7 +17,7 @@ from news_platform.rss.article_columns import article_columns, merge_article
 from news_platform.rss.article_files import WorkPlaces, read_page
 from news_platform.rss.feed_settings import FeedSettings
 from news_platform.rss.ledger.article_store import rewrite_article
-from news_platform.rss.ledger.entries import read_item
+from news_platform.rss.ledger.feed_items import read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.status import HAS_PAGE, is_older
 from news_platform.rss.ledger.tables import RAW
@@ -135,7 +135,7 @@ def _finish(
         result = extracted.result()
         if not isinstance(result, Done):
             return "failed"
-        return _rewrite(engine, places, row, result.value, now=now)
+        return _rewrite(engine, places, row, result.value.article, now=now)
     return INTERNAL_ERROR
 
 
@@ -143,11 +143,11 @@ def _rewrite(
     engine: sa.Engine, places: WorkPlaces, row: sa.Row[Any], found: Article, *, now: datetime
 ) -> str:
     with read_transaction(engine) as connection:
-        item = read_item(connection, row.row_id, prefer=row.feed_url)
+        item = read_item(connection, row.row_id, row.feed_url)
     article = merge_article(found, item)
     if not article.clean_text.strip():
         return "no_text"
-    columns = article_columns(article, item, url=row.article_url_canon)
+    columns = article_columns(article, item, url=row.article_url_canon, now=now)
     reference = places.write_full_text(row.url_hash, article.full_text)
     links = tuple(url_hash(link) for link in article.out_links)
     columns |= {"full_text_ref": reference, "full_text_expired_at": None}

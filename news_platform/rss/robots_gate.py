@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 import sqlalchemy as sa
@@ -61,6 +61,11 @@ class RobotsDecision:
     rule: str = ""
     file: str = ""
     read_at: datetime | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of Raw that say what decided."""
+        return {"robots_rule": self.rule, "robots_file": self.file, "robots_at": self.read_at}
 
 
 class RobotsGate:

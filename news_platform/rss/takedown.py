@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.article_files import PAGES_FOLDER, full_text_path, page_path
 from news_platform.rss.export import WHOLE
-from news_platform.rss.ledger.article_queue import delete_articles, note_states
+from news_platform.rss.ledger.article_queue import delete_articles, queue_duplicate
 from news_platform.rss.ledger.tables import (
     ARTICLES_INDEX,
     FEED_ALARMS,
@@ -158,25 +158,8 @@ def _free_duplicates(
             own = sa.select(sa.func.min(raw.row_id)).where(raw.url_hash == url_hash)
             row_id = transaction.connection.execute(own).scalar_one_or_none()
             if row_id is not None and not target.takedowns.covers(url):
-                _queue_again(transaction, url_hash, row_id, now=now)
-
-
-def _queue_again(
-    transaction: LedgerTransaction, url_hash: str, row_id: int, *, now: datetime
-) -> None:
-    seq = {"changed_seq": transaction.seq}
-    transaction.connection.execute(
-        sa.update(ARTICLES_INDEX)
-        .where(ARTICLES_INDEX.c.url_hash == url_hash)
-        .values(row_id_raw=row_id, is_duplicate=False, reason="", **seq)
-    )
-    transaction.connection.execute(
-        sa.update(RAW)
-        .where(RAW.c.row_id == row_id)
-        .values(status="pending", next_try_at=None, processed_at=None, **seq)
-    )
-    reason = "the article with the same text was taken down"
-    note_states(transaction.connection, [row_id], "pending", now=now, reason=reason)
+                reason = "the article with the same text was taken down"
+                queue_duplicate(transaction, row_id, url_hash, now=now, reason=reason)
 
 
 def _forget_aliases(transaction: LedgerTransaction, target: TakedownTarget) -> None:

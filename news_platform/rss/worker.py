@@ -7,21 +7,25 @@ results are written to the ledger one by one.
 import asyncio
 import logging
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import zip_longest
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
-from news_platform.articles.article import Article
+from news_platform.articles.article import WRONG_PAGE, Article, ExtractedPage, titles_agree
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.errors import FetchError
+from news_platform.errors import FetchError, StorageError
 from news_platform.html.decode import content_type_charset
-from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, consume_claims
+from news_platform.isolation.boundary import (
+    INTERNAL_ERROR,
+    boundary,
+    consume_claims,
+    describe_cause,
+)
 from news_platform.isolation.pool import Done, Pool
 from news_platform.logs import bound
 from news_platform.rss.article_columns import (
@@ -29,6 +33,7 @@ from news_platform.rss.article_columns import (
     article_columns,
     feed_article,
     has_text,
+    judge_claimed,
     merge_article,
 )
 from news_platform.rss.article_files import WorkPlaces, full_text_path
@@ -36,42 +41,37 @@ from news_platform.rss.feed_settings import FeedSettings, page_headers
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
     OpenStatus,
+    WorkOptions,
+    WorkReport,
     claim_articles,
     close_article,
     forget_article,
+    interleave_hosts,
     renew_claims,
 )
-from news_platform.rss.ledger.article_store import store_article
-from news_platform.rss.ledger.entries import FeedItem, read_item
+from news_platform.rss.ledger.article_store import (
+    AddressHolder,
+    other_holders,
+    retract_article,
+    store_article,
+    taken_by,
+)
+from news_platform.rss.ledger.feed_items import FeedItem, read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
-from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
+from news_platform.rss.ledger.transactions import (
+    LedgerTransaction,
+    note_metrics,
+    retry_deadlocks,
+    write_transaction,
+)
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
-from news_platform.web.fetch import PoliteFetcher, Response
-from news_platform.web.responses import requested_wait_seconds
-from news_platform.web.urls import canonical_url, url_hash, url_host
+from news_platform.web.fetch import HostWaits, PoliteFetcher, Response
+from news_platform.web.responses import RETRYABLE_STATUSES, requested_wait_seconds
+from news_platform.web.urls import canonical_url, stated_address, url_hash
 
-
-@dataclass(frozen=True, slots=True)
-class WorkOptions:
-    """How articles are claimed, fetched and stored."""
-
-    pending_batch_size: int = 100
-    lease_seconds: int = 600
-    max_retries: int = 5
-    # The wait after the first failure; it doubles with each further one, up to a day.
-    retry_seconds: int = 600
-    concurrency: int = 32
-    robots_cache_seconds: int = 24 * 3600
-    # An article is skipped whose robots.txt could not be read for this long.
-    robots_patience_seconds: int = 7 * 24 * 3600
-    extractors: int = 2
-    # None means no limit: work until nothing is due.
-    max_articles: int | None = None
-    takedowns: Takedowns = NO_TAKEDOWNS
-    # Called with the addresses of a page that turned out to be taken down.
-    keep_alias: Callable[[Sequence[str]], object] = len
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +91,6 @@ class WorkerContext:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkReport:
-    """How many articles a worker claimed, and the number of articles by outcome."""
-
-    claimed: int
-    outcomes: Mapping[str, int]
-
-    @property
-    def stored(self) -> int:
-        """Return how many articles were stored or revised."""
-        return self.outcomes.get("stored", 0) + self.outcomes.get("revised", 0)
-
-    @property
-    def duplicates(self) -> int:
-        """Return how many articles were duplicates, by URL or by text."""
-        return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
-
-
-# A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
-_RETRY_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 # Reasons of a FetchError that a retry does not change.
 _FINAL_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
 _HTML_TYPES = ("html", "xml")
@@ -142,21 +122,6 @@ def _record_metrics(context: WorkerContext, outcomes: Counter[str]) -> None:
         note_metrics(transaction, "work", outcomes, now=context.clock())
 
 
-def interleave_hosts(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
-    """Return the claims with their hosts taking turns.
-
-    Requests to one host wait for each other; in turns, one host cannot stop all consumers.
-    """
-    by_host: dict[str, deque[ArticleClaim]] = {}
-    for claim in claims:
-        host = ""
-        with boundary("article", claim.url_canon):
-            host = url_host(claim.url_canon)
-        by_host.setdefault(host, deque()).append(claim)
-    turns = zip_longest(*by_host.values())
-    return [claim for turn in turns for claim in turn if claim is not None]
-
-
 class _WorkRun:
     """The state of one `work_articles` call, shared by its concurrent consumers."""
 
@@ -170,6 +135,8 @@ class _WorkRun:
         # SQLite has one writer at a time; waiting for this lock does not block a thread, and has no
         # limit after which the ledger would count as locked by another process.
         self.writing = asyncio.Lock()
+        # Pages of one template may state the same address.
+        self.naming = asyncio.Lock()
         self.robots = RobotsGate(
             context.engine,
             fetcher=context.fetcher,
@@ -209,13 +176,16 @@ class _WorkRun:
     async def renew_leases(self) -> None:
         """Renew the leases of unfinished articles until cancelled."""
         while True:
-            # One renewal may fail or be late without losing the lease.
-            await asyncio.sleep(self.options.lease_seconds / 3)
+            # Two renewals may fail or be late without losing the lease.
+            await asyncio.sleep(self.options.lease_seconds / 4)
             claims = tuple(self.unfinished.values())
-            async with self.writing:
-                await asyncio.to_thread(
-                    renew_claims, self.context.engine, claims, now=self.context.clock()
-                )
+            now, engine = self.context.clock(), self.context.engine
+            try:
+                async with self.writing:
+                    await asyncio.to_thread(renew_claims, engine, claims, now=now)
+            except (StorageError, sa.exc.SQLAlchemyError) as error:
+                # The ledger may be back soon; what is stored without a lease is not lost.
+                _log.warning("cannot renew %s leases: %s", len(claims), describe_cause(error))
 
     async def _work_on(self, claim: ArticleClaim) -> str:
         """Return the outcome of one article; whatever its page does, the others are not affected.
@@ -225,6 +195,12 @@ class _WorkRun:
         with boundary("article", claim.url_canon) as unit:
             try:
                 return await self._attempt(claim)
+            except HostWaits as error:
+                # Not counted as a retry: the article itself was not asked for.
+                until = self.context.clock() + timedelta(seconds=error.wait_seconds)
+                return await self._close(
+                    claim, "deferred", "pending", str(error), next_try_at=until
+                )
             except FetchError as error:
                 soft = error.reason not in _FINAL_REASONS
                 return await self._fail(claim, error.reason, soft=soft)
@@ -234,12 +210,12 @@ class _WorkRun:
         return INTERNAL_ERROR
 
     async def _attempt(self, claim: ArticleClaim) -> str:
-        if self.options.takedowns.covers(claim.url_canon):
+        if any(map(self.options.takedowns.covers, (claim.url_canon, claim.link))):
             return await self._forget(claim)
         own = self.own_settings.get(claim.feed_url, _DEFAULT)
         if own.feed_text_is_enough and has_text(item := await self._item(claim)):
             return await self._store_feed_text(claim, item)
-        decision = await self.robots.decide(claim.url_canon, user_agent=own.user_agent)
+        decision = await self.robots.decide(claim.link, user_agent=own.user_agent)
         if decision.answer == "disallowed":
             return await self._skip(claim, "robots.txt disallows it", decision)
         if decision.answer == "unknown":
@@ -247,16 +223,17 @@ class _WorkRun:
         response = await self._fetch(claim, own)
         if response.status != 200:
             wait = requested_wait_seconds(response.headers, now=self.context.clock())
-            soft = response.status in _RETRY_STATUSES
+            soft = response.status in RETRYABLE_STATUSES
             return await self._fail(claim, f"status {response.status}", soft=soft, wait=wait)
         return await self._extract(claim, response, own)
 
     async def _fetch(self, claim: ArticleClaim, own: FeedSettings) -> Response:
-        """Fetch the canonical URL, which has no trackers; if refused, the URL of the feed."""
-        response = await self._get(claim.url_canon, claim, own)
-        refused = response.status >= 400 and response.status not in _RETRY_STATUSES
-        if refused and claim.url != claim.url_canon:
-            return await self._get(claim.url, claim, own)
+        """Fetch the link of the feed without trackers; if refused, as it is, or the known URL."""
+        links = dict.fromkeys((claim.link, claim.url, claim.url_canon))
+        for link in links:
+            response = await self._get(link, claim, own)
+            if response.status < 400 or response.status in RETRYABLE_STATUSES:
+                break
         return response
 
     async def _get(self, url: str, claim: ArticleClaim, own: FeedSettings) -> Response:
@@ -269,7 +246,7 @@ class _WorkRun:
         # A page without a Content-Type is tried as HTML.
         if kind and not any(part in kind for part in _HTML_TYPES):
             return await self._skip(claim, f"content type {kind}")
-        chain = (claim.url_canon, *response.redirects, response.final_url)
+        chain = (claim.url_canon, claim.link, *response.redirects, response.final_url)
         if any(map(self.options.takedowns.covers_url, chain)):
             # The next poll knows the address and does not fetch it again.
             await asyncio.to_thread(self.options.keep_alias, chain)
@@ -290,34 +267,68 @@ class _WorkRun:
         return await self._store_page(claim, response, extracted.value, final)
 
     async def _store_page(
-        self, claim: ArticleClaim, response: Response, found: Article, decision: RobotsDecision
+        self, claim: ArticleClaim, response: Response, page: ExtractedPage, decision: RobotsDecision
     ) -> str:
-        item = await self._item(claim)
+        item, found = await self._item(claim), page.article
+        final = canonical_url(response.final_url)
+        stated = stated_address(final, found.canonical_link)
+        if self.options.takedowns.covers_url(stated):
+            await asyncio.to_thread(self.options.keep_alias, (claim.url_canon, stated))
+            return await self._forget(claim)
+        others = await self._read(other_holders, claim.row_id, (final,))
+        other_title = others[final].title if final in others else ""
+        verdict = judge_claimed(claim, page, item, url=response.final_url, other_title=other_title)
+        facts = decision.columns
+        if verdict.reason:
+            if final in others:
+                await self._retract(others[final])
+            return await self._fail(claim, verdict.reason, soft=False, **facts)
         article = merge_article(found, item)
         # Not retried: the page was fetched in full, and its text needs scripts or a login.
         if not article.clean_text.strip():
             reason = "paywall: no text" if article.is_paywalled else "no article text found"
-            facts = {"is_paywalled": article.is_paywalled, **_robots_columns(decision)}
+            facts |= {"is_paywalled": article.is_paywalled}
             return await self._fail(claim, reason, soft=False, **facts)
-        facts = {
-            **_robots_columns(decision),
-            "page_ref": await asyncio.to_thread(self.context.places.write_page, response.body),
+        facts |= {
             "page_url": response.final_url,
             "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
+            "page_doubt": verdict.doubt,
         }
-        url = canonical_url(response.final_url)
-        return await self._store(claim, article, item, url=url, facts=facts)
+        body = response.body
+        if stated == final:
+            return await self._store(claim, article, item, url=final, facts=facts, body=body)
+        async with self.naming:
+            # A template may state one address for all its pages.
+            others = await self._read(other_holders, claim.row_id, (stated,))
+            is_free = stated not in others or titles_agree(others[stated].title, article.title)
+            url = stated if is_free else final
+            return await self._store(claim, article, item, url=url, facts=facts, body=body)
+
+    async def _retract(self, holder: AddressHolder) -> None:
+        """Take back the text of an article that another one leads to, if it was in doubt."""
+
+        def write(transaction: LedgerTransaction) -> str:
+            return retract_article(transaction, holder.row_id, WRONG_PAGE, now=self.context.clock())
+
+        if holder.is_doubtful and (retracted := await self._write(write)):
+            paths = [full_text_path(retracted)]
+            await asyncio.to_thread(self.context.places.full_texts.delete, paths)
 
     async def _store_feed_text(self, claim: ArticleClaim, item: FeedItem) -> str:
         article = await asyncio.to_thread(feed_article, item)
         return await self._store(claim, article, item, url=claim.url_canon, facts={})
 
     async def _item(self, claim: ArticleClaim) -> FeedItem:
-        def read() -> FeedItem:
-            with read_transaction(self.context.engine) as connection:
-                return read_item(connection, claim.row_id, prefer=claim.feed_url)
+        return await self._read(read_item, claim.row_id, claim.feed_url)
 
-        return await asyncio.to_thread(read)
+    async def _read(
+        self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **given: P.kwargs
+    ) -> T:
+        def run() -> T:
+            with read_transaction(self.context.engine) as connection:
+                return read(connection, *args, **given)
+
+        return await asyncio.to_thread(run)
 
     async def _store(
         self,
@@ -327,20 +338,28 @@ class _WorkRun:
         *,
         url: str,
         facts: Mapping[str, Any],
+        body: bytes | None = None,
     ) -> str:
         now, context = self.context.clock(), self.context
-        # The file first, then the row: a row must never refer to a missing file.
+        # Computed before the transaction: on PostgreSQL other workers wait while it is open.
+        columns = article_columns(article, item, url=url, now=now)
+        if claim.text_hash and (reason := await self._read(taken_by, claim.row_id, columns)):
+            return await self._close(claim, "kept", "error", reason, processed_at=now)
+        # The files first, then the row: a row must never refer to a missing file.
         reference = await asyncio.to_thread(
             context.places.write_full_text, url_hash(url), article.full_text
         )
-        # Computed before the transaction: on PostgreSQL other workers wait while it is open.
-        columns = article_columns(article, item, url=url)
+        if body is not None:
+            columns["page_ref"] = await asyncio.to_thread(context.places.write_page, body)
         link_hashes = tuple(url_hash(link) for link in article.out_links)
-
         stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
 
+        is_stated = url != canonical_url(facts.get("page_url", url))
+
         def write(transaction: LedgerTransaction) -> str:
-            return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
+            return store_article(
+                transaction, claim, stored, link_hashes=link_hashes, now=now, is_stated=is_stated
+            )
 
         return await self._write(write)
 
@@ -358,7 +377,7 @@ class _WorkRun:
     async def _skip(
         self, claim: ArticleClaim, reason: str, decision: RobotsDecision | None = None
     ) -> str:
-        columns = _robots_columns(decision) if decision else {}
+        columns = decision.columns if decision else {}
         done = {"processed_at": self.context.clock(), **columns}
         return await self._close(claim, "skipped", "skipped", reason, **done)
 
@@ -412,12 +431,4 @@ class _WorkRun:
                 return write(transaction)
 
         async with self.writing:
-            return await asyncio.to_thread(run)
-
-
-def _robots_columns(decision: RobotsDecision) -> dict[str, Any]:
-    return {
-        "robots_rule": decision.rule,
-        "robots_file": decision.file,
-        "robots_at": decision.read_at,
-    }
+            return await asyncio.to_thread(retry_deadlocks, run)

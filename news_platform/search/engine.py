@@ -44,8 +44,8 @@ class SearchAnswer:
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-ClustersOf = Callable[[Sequence[Hit]], Mapping[str, str]]
-"""From hits to the clusters of their URL hashes; an article without a cluster is missing."""
+ClustersOf = Callable[[Sequence[Hit]], Sequence[str | None]]
+"""From hits to their clusters, None for an article without one."""
 
 
 def condition_of(query: str, options: SearchOptions) -> Condition:
@@ -126,8 +126,7 @@ def _facet(readers: Iterable[IndexReader], condition: Condition, name: str) -> d
 
 
 def _one_per_cluster(hits: Sequence[Hit], clusters_of: ClustersOf) -> list[Hit]:
-    clusters = clusters_of(hits)
     first: dict[str, Hit] = {}
-    for hit in hits:
-        first.setdefault(clusters.get(hit.url_hash, hit.url_hash), hit)
+    for hit, cluster in zip(hits, clusters_of(hits), strict=True):
+        first.setdefault(cluster or hit.url_hash, hit)
     return list(first.values())

@@ -27,7 +27,7 @@ from news_platform.search.publish import (
     stored_builds,
 )
 from news_platform.search.reading import open_build
-from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.commit.markers import delete_marker, read_markers, read_report
 from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectStore
@@ -69,14 +69,26 @@ class IndexEngine:
         """Build the index again without what is taken down, and delete all its older builds."""
         before, held = self._size(unit), self._articles(unit)
         marker = read_markers(self.store, DATASET).get(unit)
-        if is_month(unit):
-            build_month(self.store, unit, now=self.now, keep_old=False)
-        elif marker is not None and place_of(marker).key != unit:
+        if not is_month(unit) and marker is not None and place_of(marker).key != unit:
             # The month has the day; what is left of the day's own index is not read any more.
             delete_old_builds(self.store, unit, keep=None, before=None)
         else:
-            build_day(self.store, unit, now=self.now, keep_old=False)
+            build = build_month if is_month(unit) else build_day
+            if build(self.store, unit, now=self.now, keep_old=False) is None:
+                self.delete([unit])
         return RemovedRows(max(0, held - self._articles(unit)), before, self._size(unit))
+
+    def delete(self, units: Collection[str]) -> None:
+        """Delete the indexes of days and months, and of the months of which no day is left."""
+        for unit in units:
+            self._delete(unit)
+        left = set(map(month_of, read_markers(self.store, DATASET)))
+        for month in sorted(set(map(month_of, units)) - left):
+            self._delete(month)
+
+    def _delete(self, unit: str) -> None:
+        delete_marker(self.store, MONTHS_DATASET if is_month(unit) else DATASET, unit)
+        delete_old_builds(self.store, unit, keep=None, before=None)
 
     def _articles(self, unit: str) -> int:
         """Return how many articles the index has, by its marker."""

@@ -49,10 +49,9 @@ from news_platform.search.publish import (
 )
 from news_platform.search.query import DayRange, query_words
 from news_platform.search.reading import IndexCache, open_build, read_current
-from news_platform.search.words import Snippet, snippet
+from news_platform.search.words import MOST_READ_CHARACTERS, Snippet, snippet
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
-    delete_marker,
     fingerprint,
     read_inputs,
     read_markers,
@@ -92,15 +91,13 @@ def build_day(
     now: datetime,
     keep_old: bool = True,
 ) -> IndexReport | None:
-    """Replace the index of a day; return None if the day has no articles any more.
+    """Replace the index of a day; return None if the day has no articles (see `remove_gone`).
 
     Articles that are taken down are left out.
     """
     # Before reading: a table that changes meanwhile leaves the index stale, not wrong.
     inputs = wanted_inputs(store, SEARCH_INDEX).get(day, REMOVED)
     if inputs == REMOVED:
-        delete_marker(store, DATASET, day)
-        delete_old_builds(store, day, keep=None, before=None)
         return None
     refused, require_same = checked_takedowns(store)
     return publish_index(
@@ -189,8 +186,10 @@ def with_snippets(query: str, hits: Sequence[Hit], read: ReadRows) -> Iterator[F
     phrases = list(query_words(condition_of(query, SearchOptions())))
     rows = read(lambda rows: _texts_of(rows, hits))
     texts = {(day, key): text or "" for day, key, text in rows.iter_rows()}
+    part = max(_LEAST_READ_CHARACTERS, min(MOST_READ_CHARACTERS, _READ_CHARACTERS // len(hits)))
     for hit in hits:
-        yield FoundArticle(hit, snippet(texts.get((hit.day, hit.url_hash), ""), phrases))
+        text = texts.get((hit.day, hit.url_hash), "")
+        yield FoundArticle(hit, snippet(text, phrases, read=part))
 
 
 def read_rows(store: ObjectStore, query: Query) -> pl.DataFrame:
@@ -257,6 +256,8 @@ def _dataset(store: ObjectStore, table: Dataset) -> DeltaDataset:
 
 MONTHS_DATASET = f"{SEARCH_INDEX.name}_months"
 _MONTH_CHARS = len("2025-11")
+# The snippets of one answer read so many characters together, which takes a second at most.
+_READ_CHARACTERS, _LEAST_READ_CHARACTERS = 150_000, 1_000
 
 
 def month_of(day: str) -> str:
@@ -303,7 +304,7 @@ def build_month(
     now: datetime,
     keep_old: bool = True,
 ) -> IndexReport | None:
-    """Build the days of a month as one index; return None if the month has no articles any more.
+    """Build the days of a month as one index; return None if the month has no articles.
 
     Without `keep_old` all older builds of the month and its days are deleted at once.
     """
@@ -312,8 +313,6 @@ def build_month(
         day: one for day, one in sorted(_wanted_days(store).items()) if month_of(day) == month
     }
     if not wanted:
-        delete_marker(store, MONTHS_DATASET, month)
-        delete_old_builds(store, month, keep=None, before=None)
         return None
     refused, require_same = checked_takedowns(store)
     inputs = fingerprint([f"{day} {one}" for day, one in wanted.items()])

@@ -111,7 +111,7 @@ class ArticleDocument(Document):
     published_at: datetime | None
     section: str | None
     tags: tuple[str, ...]
-    topic: str | None
+    category_guess: str | None
     article_type: str | None
     language: str | None
     language_probability: float | None

@@ -203,7 +203,7 @@ def _facts(article: ArticleDocument) -> Mapping[str, str]:
     confidence = "" if article.confidence is None else f"{article.confidence:.2f}"
     known = {
         "Type": article.article_type,
-        "Topic": article.topic,
+        "Category": article.category_guess,
         "Section": sanitize.one_line(article.section, limit=100),
         "Tags": ", ".join(filter(None, tags)),
         "Words": "" if article.word_count is None else f"{article.word_count:,}",

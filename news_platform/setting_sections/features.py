@@ -97,7 +97,13 @@ class DomainMetadataSettings(Section):
         "news sitemaps of surveyed domains without feeds that are read per hour; 0: none",
         0,
     )
-    # Domains surveyed at once. Most of them wait for the network, so that one core serves them all.
+    survey_pause_seconds: float = env(
+        "NEWS_PLATFORM_SURVEY_PAUSE_SECONDS",
+        "seconds between two requests of a survey to one host",
+        1.0,
+    )
+    # Domains surveyed at once, not counting those that pause. Most of them wait for the network, so
+    # that one core serves them all.
     survey_concurrency: int = 64
     # Longer than the resolver caches a negative answer (30 s), so that a retry asks DNS again.
     survey_retry_seconds: float = 45.0
@@ -256,7 +262,7 @@ class SearchSettings(Section):
 
 
 class RetentionSettings(Section):
-    """What `news-platform retention apply` deletes; unset: nothing of this dataset."""
+    """What is deleted: datasets by `news-platform retention apply`, if set, and runs by a job."""
 
     stage_1_days: int | None = env(
         "NEWS_PLATFORM_RETAIN_STAGE_1_DAYS",
@@ -265,4 +271,9 @@ class RetentionSettings(Section):
     raw_news_days: int | None = env(
         "NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS",
         "age in days after which raw_news of a day is deleted; only the domain store holds it then",
+    )
+    runs_days: int = env(
+        "NEWS_PLATFORM_RETAIN_RUNS_DAYS",
+        "age in days after which finished runs of schedules and sensors are deleted, every night",
+        14,
     )

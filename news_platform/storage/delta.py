@@ -24,7 +24,7 @@ import polars as pl
 from news_platform.datasets.corpus import STATISTICS_COLUMNS
 from news_platform.datasets.dataset import Dataset
 from news_platform.errors import Conflict, StorageError, hide_credentials
-from news_platform.storage.commit.markers import read_inputs
+from news_platform.storage.commit.markers import delete_marker, read_inputs
 from news_platform.storage.delta_files import (
     FILE_BYTES,
     GROUP_ROWS,
@@ -387,6 +387,15 @@ class DeltaEngine:
         table.forget_older_versions()
         size, written = sum(file.size_bytes for file in before), sum(done.file_bytes)
         return RemovedRows(rows, size, written)
+
+    def delete(self, units: Collection[str]) -> None:
+        """Replace partitions by nothing, then delete their markers."""
+        stored = self.table.partitions()
+        with tempfile.TemporaryDirectory() as scratch:
+            for unit in units:
+                if unit in stored:
+                    self.table.replace(unit, [], scratch=Path(scratch))
+                delete_marker(self.store, self.dataset.writer, unit)
 
     def _unnamed_files(self) -> list[tuple[str, ObjectInfo]]:
         """Return the files of older versions and dead writers, each with its partition."""

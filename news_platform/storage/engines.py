@@ -5,6 +5,7 @@ that has a file per day. Delta, SQL, the domain store and the search index have 
 behind the same protocol; `composition.engines` maps the place of a dataset to its engine.
 """
 
+import logging
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,18 +18,23 @@ from typing import Protocol
 import polars as pl
 
 from news_platform.datasets.dataset import WHOLE, Dataset, Role
+from news_platform.datasets.registry import DATASETS
 from news_platform.errors import StorageError
+from news_platform.storage.commit.markers import delete_marker
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import naming_damaged, scan_table, with_path_columns
-from news_platform.storage.units import unit_files, unit_states
+from news_platform.storage.units import gone_units, unit_files, unit_states
 
+_log = logging.getLogger(__name__)
 # Files that one scan opens; ten years of the crawl have millions.
 _FILES_PER_SCAN = 2_000
 # Above this share of the units of a dataset, deleting them at once is taken for a mistake.
 REMOVAL_SHARE = 0.5
 # Few units say nothing about shares: one of two is half of a dataset.
-_ALWAYS_ALLOWED = 3
+FEW_UNITS = 3
 _SHOWN_UNITS = 5
+ALLOW_REMOVAL_TAG = "news_platform/allow_removal"
+"""The tag of a Dagster run that may remove as many units as have lost their inputs."""
 
 TARGET_ROLES = (Role.url, Role.url_hash, Role.surt, Role.domain, Role.host, Role.links, Role.file)
 """The roles of the columns by which rows are found: `Target.covered` gets no others."""
@@ -82,6 +88,10 @@ class DatasetEngine(Protocol):
     """How the units of one dataset are listed, read and rewritten."""
 
     @property
+    def store(self) -> ObjectStore:
+        """Return the root."""
+
+    @property
     def dataset(self) -> Dataset:
         """Return the declaration of the dataset."""
 
@@ -100,6 +110,40 @@ class DatasetEngine(Protocol):
         The fingerprint in the unit's marker stays, so that nothing built from it becomes stale.
         """
 
+    def delete(self, units: Collection[str]) -> None:
+        """Delete units with all their files and markers; builds call `remove_gone` instead."""
+
+
+CURE = (
+    "restore their inputs, or repeat with --allow-removal (in Dagster with the run tag "
+    f"{ALLOW_REMOVAL_TAG!r})"
+)
+
+
+def remove_gone(
+    engine: DatasetEngine, units: Collection[str] | None = None, *, allowed: bool = False
+) -> list[str]:
+    """Delete those of the units whose parents are gone, by default all; return them.
+
+    No build removes units by any other way. All units that are gone count for the brake: each run
+    builds a few of them, and every one by itself looks harmless.
+    """
+    gone = gone_units(engine.store, engine.dataset)
+    chosen = [unit for unit in gone if units is None or unit in units]
+    if chosen and not allowed:
+        require_few_gone(engine.dataset, gone, held=len(engine.units()))
+    if chosen:
+        engine.delete(chosen)
+        _log.warning("%s: removed %s: their inputs are gone", engine.dataset.name, chosen)
+    return chosen
+
+
+def require_few_gone(dataset: Dataset, gone: Collection[str], *, held: int) -> None:
+    """Raise StorageError if too many of the built units have lost their inputs."""
+    # An unmounted folder takes everything, however little that is.
+    few = min(FEW_UNITS, held - 1)
+    require_small_share(dataset.name, dict.fromkeys(gone, 1), held, unit="units", few=few)
+
 
 def require_small_share(
     dataset: str,
@@ -107,17 +151,18 @@ def require_small_share(
     held: int,
     *,
     share: float = REMOVAL_SHARE,
+    few: int = 0,
     unit: str = "records",
-    cure: str = "restore the inputs, or confirm the removal",
+    cure: str = CURE,
 ) -> None:
     """Raise StorageError if a dataset would lose too much at once: the brake on mass removal.
 
     Inputs that disappear are removed, which is right for one day and a disaster for all of them: an
     unmounted folder or a mistyped root looks like ten years of removed days. `losses` are counted
-    by unit, `held` is what the dataset has.
+    by unit, `held` is what the dataset has; `few` may go, whatever their share.
     """
     lost = sum(losses.values())
-    if lost <= share * held or (unit == "units" and lost <= _ALWAYS_ALLOWED):
+    if lost <= share * held or lost <= few:
         return
     raise StorageError(
         f"refused to remove {lost} of {held} {unit} of {dataset!r} ({lost / held:.0%}): "
@@ -149,6 +194,16 @@ class FileEngine:
     def units(self) -> Mapping[str, str]:
         """Return the state of every unit that is stored, from listings alone."""
         return unit_states(self.store, self.dataset)
+
+    def delete(self, units: Collection[str]) -> None:
+        """Delete units with what the same asset writes beside them, pointers first, marker last."""
+        beside = [one for one in DATASETS.values() if one.written_by == self.dataset.name]
+        for dataset in (self.dataset, *beside):
+            for place in (*dataset.places[1:], dataset.place):
+                found = unit_files(self.store, dataset, units, place=place)
+                self.store.delete(info.path for infos in found.values() for info in infos)
+        for unit in units:
+            delete_marker(self.store, self.dataset.name, unit)
 
 
 class ParquetEngine(FileEngine):

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 
 from news_platform.errors import Conflict, StorageError
-from news_platform.storage.engines import FileEngine, require_small_share
+from news_platform.storage.engines import FEW_UNITS, FileEngine, require_small_share
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 
@@ -100,7 +100,9 @@ def expiring_units(engine: FileEngine, *, keep_days: int, now: datetime) -> dict
     try:
         cure = "check the clock and how long it is kept; go down step by step"
         losses = dict.fromkeys(old, 1)
-        require_small_share(engine.dataset.name, losses, len(stored), unit="units", cure=cure)
+        require_small_share(
+            engine.dataset.name, losses, len(stored), few=FEW_UNITS, unit="units", cure=cure
+        )
     except StorageError as error:
         waiting = str(error)
     return {unit: ExpiringUnit(files, waiting=waiting) for unit, files in old.items()}

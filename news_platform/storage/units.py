@@ -11,7 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
-from news_platform.datasets.dataset import WHOLE, Dataset, ParentDataset
+from news_platform.datasets.dataset import (
+    KNOWN_IN_MONTH,
+    WHOLE,
+    Dataset,
+    ParentDataset,
+    Place,
+    batch_month,
+)
 from news_platform.datasets.registry import DATASETS, stored_parents
 from news_platform.storage.commit.collected import REMOVED, collected_days
 from news_platform.storage.commit.markers import (
@@ -28,15 +35,23 @@ _DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?")
 
 
 def unit_files(
-    store: ObjectStore, dataset: Dataset, units: Collection[str] | None = None
+    store: ObjectStore,
+    dataset: Dataset,
+    units: Collection[str] | None = None,
+    *,
+    place: Place | None = None,
 ) -> Mapping[str, list[ObjectInfo]]:
-    """Return the files of some units, or of all, in the order of their paths."""
+    """Return the files of some units, or of all, in the order of their paths.
+
+    `place` is that of the rows, unless files beside them are meant.
+    """
     whole = {dataset.place.folder}
     folders = whole if units is None else {dataset.unit_folder(one) for one in units}
     found: dict[str, list[ObjectInfo]] = {}
     for folder in sorted(folders):
         for info in store.list(folder):
-            unit = dataset.unit_of(info.path)
+            values = (place or dataset.place).parse(info.path)
+            unit = dataset.unit(values) if values is not None else None
             if unit is not None and (units is None or unit in units):
                 found.setdefault(unit, []).append(info)
     return found
@@ -66,13 +81,37 @@ def wanted_inputs(
     """
     parts: dict[str, list[str]] = defaultdict(list)
     for parent in stored_parents(dataset):
-        if parent.is_followed:
+        if parent.is_followed and parent.partitions != KNOWN_IN_MONTH:
             for unit, found in _parent_states(store, dataset, parent):
                 parts[unit].append(found)
+    for parent in stored_parents(dataset):
+        # These only add to what the other parents have: a survey alone makes no export.
+        if parent.partitions == KNOWN_IN_MONTH:
+            states = unit_states(store, DATASETS[parent.dataset])
+            for unit, found in _known_states(states, months=parts):
+                parts[unit].append(f"{parent.dataset} {found}")
     own = list(_own_parts(dataset, options))
     wanted = {unit: fingerprint([*own, *found]) for unit, found in parts.items()}
-    gone = [unit for unit in built_inputs(store, dataset) if unit not in wanted]
-    return wanted | dict.fromkeys(gone if dataset.partitions in ("day", "month") else (), REMOVED)
+    return wanted | dict.fromkeys(gone_units(store, dataset), REMOVED)
+
+
+def gone_units(store: ObjectStore, dataset: Dataset) -> list[str]:
+    """Return the built days or months of which no parent has anything left, oldest first."""
+    built = built_inputs(store, dataset) if dataset.partitions in ("day", "month") else {}
+    left = {
+        parent.partitions.own(unit)
+        for parent in stored_parents(dataset)
+        if built and parent.is_followed
+        for unit in _unit_names(store, DATASETS[parent.dataset])
+    }
+    return sorted(built.keys() - left)
+
+
+def _unit_names(store: ObjectStore, dataset: Dataset) -> Collection[str]:
+    """Return the units that are stored; unlike `unit_states` it reads no file."""
+    if dataset.fingerprint == "files":
+        return unit_files(store, dataset).keys()
+    return unit_states(store, dataset).keys()
 
 
 def built_inputs(store: ObjectStore, dataset: Dataset) -> Mapping[str, str]:
@@ -120,3 +159,23 @@ def _parent_states(
             yield from ((own, texts[unit]) for unit in units[first : bisect_right(units, own)])
     else:
         yield from ((parent.partitions.own(unit), texts[unit]) for unit in units)
+
+
+def _known_states(
+    states: Mapping[str, str], *, months: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each month with one fingerprint of the batches that `known_in_month` means."""
+    ordered = sorted(states, key=lambda batch: (batch_month(batch), batch))
+    first: dict[str, str] = {}
+    by_month: dict[str, list[str]] = defaultdict(list)
+    for batch in ordered:
+        first.setdefault(batch.rpartition("|")[0], batch)
+        by_month[batch_month(batch)].append(batch)
+    # Each month adds to the fingerprint of the one before: ten years have 100,000 batches.
+    known = ""
+    for month in sorted({*months, *by_month}):
+        if found := by_month.get(month):
+            known = fingerprint([known, *(f"{batch} {states[batch]}" for batch in found)])
+        if month in months:
+            later = [batch for batch in first.values() if batch_month(batch) > month]
+            yield month, fingerprint([known, *(f"{batch} {states[batch]}" for batch in later)])

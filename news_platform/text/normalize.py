@@ -84,6 +84,29 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(normalize_text(text).encode("utf-8", "replace")).hexdigest()
 
 
+# Below this width a text is a teaser, a notice or a placeholder, which many articles share.
+_FEW_WIDTH = 250
+# Up to this width it may still be one of them; only equal titles show that it is not.
+_SOME_WIDTH = 1_000
+
+
+def unique_text_hash(text: str, *, title: str, is_paywalled: bool | None) -> str | None:
+    """Return a hash that only copies of one article share; None if the text cannot show it."""
+    width = text_width(text, at_most=_SOME_WIDTH + 1)
+    if is_paywalled or width < _FEW_WIDTH:
+        return None
+    return text_hash(text if width > _SOME_WIDTH else f"{normalize_letters(title)}\n{text}")
+
+
+def text_width(text: str, *, at_most: int) -> int:
+    """Return the number of characters, up to a limit; wide ones, as of Chinese, count double."""
+    counted = text[:at_most]
+    if counted.isascii():
+        return len(counted)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in counted)
+    return min(len(counted) + wide, at_most)
+
+
 def normalize_letters(text: str) -> str:
     """Return only the letters and digits of the text, casefolded."""
     if text.isascii():
@@ -103,6 +126,7 @@ UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 _COUNTED_WORD = re.compile(r"\w+")
 # Han and kana are written without spaces; a word has two characters on average.
 _HAN_OR_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
@@ -126,6 +150,23 @@ def jaccard(left: Set[str], right: Set[str]) -> float:
     """Return the share of common members, from 0 to 1; 0 for two empty sets."""
     common = len(left & right)
     return common / (len(left) + len(right) - common) if common else 0.0
+
+
+# Shorter words are articles, pronouns and prepositions in most languages.
+_LONG_WORD = 4
+
+
+def title_overlap(left: str, right: str) -> float:
+    """Return the share of the shorter title's words that the other one has, too, from 0 to 1."""
+    first, second = _telling_words(left), _telling_words(right)
+    fewer = min(len(first), len(second))
+    return len(first & second) / fewer if fewer else 0.0
+
+
+def _telling_words(text: str) -> set[str]:
+    found = words(text)
+    long = {word for word in found if len(word) >= _LONG_WORD or _UNSPACED_LETTER.match(word)}
+    return long or set(found)
 
 
 def count_words(text: str) -> int:

@@ -1,11 +1,12 @@
 """Fetch a URL politely, within bounds, and only from public addresses.
 
-Every redirect is checked like the first request. A body is cut at its cap while it is being
+Every redirect is checked like the first request. Cookies live within one fetch: sites set one and
+lead to the same page again, or to a login without it. A body is cut at its cap while it is being
 inflated, and `Response.truncated` reports the cut. Every HTTP status is a Response. A FetchError
 means that there was no response; its `reason` is one word to count by:
 
     timeout  nxdomain  dns  refused  reset  tls  blocked_address  blocked_port  bad_url
-    too_many_redirects  bad_encoding  incomplete  protocol  network
+    too_many_redirects  bad_encoding  incomplete  protocol  network  host_waits
 """
 
 import asyncio
@@ -24,7 +25,13 @@ from news_platform.errors import FetchError
 from news_platform.web.guard import BlockedAddress, NetworkAllowlist, checked_url, guarded_socket
 from news_platform.web.rate_limits import ConcurrencyLimits
 from news_platform.web.resolver import CachingResolver, Lookup, ResolverOptions
-from news_platform.web.responses import REDIRECT_STATUSES, ResponseBody, next_url
+from news_platform.web.responses import (
+    REDIRECT_STATUSES,
+    FetchCookies,
+    ResponseBody,
+    host_wait_seconds,
+    next_url,
+)
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _NO_REPEATED_HEADERS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -65,13 +72,15 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """Identity, limits and timeouts of a fetcher.
+    """Identity, limits and timeouts of a fetcher; `pause_seconds` is between requests to a host.
 
     `host_map` sends requests for a host, http or https, as plain HTTP to an address and port, for
     sites that a test or demo serves itself. Only these may have a private address, and
     `per_address` does not apply to them. Without `measures_time` every response takes 0 seconds, so
-    that two runs over the same sites record the same. `allowed` are places of own networks. Other
-    places are reached through `proxy`, if there is one: `http://HOST:PORT`.
+    that two runs over the same sites record the same. With `waits_for_hosts`, a host that answers
+    429, or 503 with Retry-After, is not asked again before its time (HostWaits). `allowed` are
+    places of own networks. Other places are reached through `proxy`, if there is one:
+    `http://HOST:PORT`.
     """
 
     user_agent: str = "NewsPlatformBot/0.1"
@@ -80,6 +89,7 @@ class FetchOptions:
     connect_timeout_seconds: float = 10.0
     read_timeout_seconds: float = 15.0
     per_host: int = 2
+    pause_seconds: float = 0.0
     per_address: int = 8
     max_connections: int = 256
     max_body_bytes: int = 10 * 1024 * 1024
@@ -89,6 +99,7 @@ class FetchOptions:
     resolver: ResolverOptions = field(default_factory=ResolverOptions)
     host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     measures_time: bool = True
+    waits_for_hosts: bool = False
     allowed: NetworkAllowlist = field(default_factory=NetworkAllowlist)
     proxy: str = field(default="", repr=False)
 
@@ -96,6 +107,15 @@ class FetchOptions:
     def identity(self) -> str:
         """Return the User-Agent header: the product and the contact address."""
         return f"{self.user_agent} (+{self.contact})" if self.contact else self.user_agent
+
+
+class HostWaits(FetchError):
+    """The host has asked us to wait, by an answer to another request; it was not asked again."""
+
+    def __init__(self, host: str, wait_seconds: float) -> None:
+        message = f"{host!r} has asked us to wait {wait_seconds:.0f} seconds"
+        super().__init__(message, thing=host, reason="host_waits")
+        self.wait_seconds = wait_seconds
 
 
 class Fetcher(Protocol):
@@ -133,6 +153,11 @@ class _Received(NamedTuple):
     truncated: bool
     repeated: Mapping[str, tuple[str, ...]]
 
+    @property
+    def set_cookies(self) -> tuple[str, ...]:
+        line = self.headers.get("set-cookie")
+        return self.repeated.get("set-cookie") or ((line,) if line else ())
+
 
 @dataclass(slots=True)
 class _Budget:
@@ -165,7 +190,8 @@ class WebFetcher:
         self._lookup = lookup
         self._make_socket = make_socket
         self._trust = trust
-        self._hosts = ConcurrencyLimits(options.per_host)
+        self._hosts = ConcurrencyLimits(options.per_host, delay_seconds=options.pause_seconds)
+        self._waiting: dict[str, float] = {}  # until when, on the event loop's clock
         self._addresses = ConcurrencyLimits(options.per_address)
         self._resources = AsyncExitStack()
 
@@ -238,12 +264,12 @@ class WebFetcher:
         own_origin = target.origin()
         redirects: list[str] = []
         statuses: list[int] = []
+        cookies = FetchCookies()
         while True:
             # Another site must not learn the login, not even by a redirect of the first one.
             private = private_headers if target.origin() == own_origin else _NO_HEADERS
-            received = await self._request(
-                target, headers={**headers, **private}, cap_bytes=cap, budget=budget
-            )
+            sent = {**headers, **cookies.headers(target), **private}
+            received = await self._request(target, headers=sent, cap_bytes=cap, budget=budget)
             is_redirect = received.status in REDIRECT_STATUSES
             location = received.headers.get("location") if is_redirect else None
             if location is None:
@@ -262,7 +288,11 @@ class WebFetcher:
             redirects.append(str(target))
             statuses.append(received.status)
             following = next_url(
-                target, location, visited=redirects, max_redirects=self.options.max_redirects
+                target,
+                location,
+                visited=redirects,
+                max_redirects=self.options.max_redirects,
+                has_new_cookie=cookies.add(received.set_cookies, target),
             )
             target = self._checked(following)
 
@@ -286,15 +316,30 @@ class WebFetcher:
     ) -> _Received:
         host = target.raw_host or ""
         async with self._hosts.enter(host):
+            # Only now: the answer to the request before this one may ask us to wait.
+            self._refuse_waiting(host)
             if host in self.options.host_map:
-                return await self._timed_get(
+                received = await self._timed_get(
                     target, headers=headers, cap_bytes=cap_bytes, budget=budget
                 )
-            address = await self._address(target)
-            async with self._addresses.enter(address):
-                return await self._timed_get(
-                    target, headers=headers, cap_bytes=cap_bytes, budget=budget
-                )
+            else:
+                address = await self._address(target)
+                async with self._addresses.enter(address):
+                    received = await self._timed_get(
+                        target, headers=headers, cap_bytes=cap_bytes, budget=budget
+                    )
+            if self.options.waits_for_hosts and (wait := host_wait_seconds(*received[:2])):
+                self._waiting[host] = asyncio.get_running_loop().time() + wait
+            return received
+
+    def _refuse_waiting(self, host: str) -> None:
+        """Raise HostWaits while a host wants no request."""
+        if (until := self._waiting.get(host)) is None:
+            return
+        left = until - asyncio.get_running_loop().time()
+        if left > 0:
+            raise HostWaits(host, left)
+        del self._waiting[host]
 
     async def _address(self, target: URL) -> str:
         """Return the address for the limit per address; raise FetchError if it is not open."""

@@ -7,9 +7,10 @@ offsets, validators of 50 KB. A wait or validator that cannot be used is left ou
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
+import aiohttp
 import brotli  # type: ignore[import-untyped]  # ships no types
 from yarl import URL
 
@@ -19,8 +20,11 @@ from news_platform.text.normalize import scrub_text
 
 REDIRECT_STATUSES = frozenset((301, 302, 303, 307, 308))
 _PERMANENT_STATUSES = frozenset((301, 308))
+# A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
+RETRYABLE_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 # The longest wait that a header can cause; a longer one is cut to it.
 MAX_WAIT_SECONDS = 24 * 3600
+_DEFAULT_WAIT_SECONDS = 600
 # ASCII only: `\d` and `str.isdigit` accept digits that `int` rejects.
 _SECONDS = re.compile(r"[0-9]+")
 _MAX_AGE = re.compile(r"(?:^|[\s,])(?:s-maxage|max-age)\s*=\s*\"?([0-9]+)", re.IGNORECASE)
@@ -30,18 +34,27 @@ _LONGEST_DATE = 64
 _LONGEST_VALIDATOR = 1_000
 
 
-def next_url(current: URL, location: str, *, visited: Sequence[str], max_redirects: int) -> str:
+def next_url(
+    current: URL,
+    location: str,
+    *,
+    visited: Sequence[str],
+    max_redirects: int,
+    has_new_cookie: bool = False,
+) -> str:
     """Return the URL that a `Location` header leads to, without its fragment.
 
-    `visited` are the URLs so far, `current` included. Raise FetchError if the header cannot be
-    parsed (bad_url), or for a loop or too many redirects (too_many_redirects).
+    `visited` are the URLs so far, `current` included. A site may lead to one of them again after it
+    has set a cookie. Raise FetchError if the header cannot be parsed (bad_url), or for a loop or
+    too many redirects (too_many_redirects).
     """
     try:
         target = str(current.join(URL(location)).with_fragment(None))
     except ValueError as error:
         message = f"cannot follow {str(current)!r} to {location!r}: {error}"
         raise FetchError(message, thing=str(current), reason="bad_url") from error
-    if target in visited or len(visited) > max_redirects:
+    is_loop = target in visited and not has_new_cookie
+    if is_loop or len(visited) > max_redirects:
         message = f"cannot fetch {visited[0]!r}: gave up after {len(visited)} redirects"
         raise FetchError(message, thing=visited[0], reason="too_many_redirects")
     return target
@@ -57,6 +70,18 @@ def requested_wait_seconds(headers: Mapping[str, str], *, now: datetime) -> int:
     """Return the longer wait of the two headers (lower-case names), 0 when there is none."""
     retry_after = parse_retry_after(headers.get("retry-after", ""), now=now)
     return max(retry_after or 0, parse_max_age(headers.get("cache-control", "")) or 0)
+
+
+def host_wait_seconds(status: int, headers: Mapping[str, str]) -> int:
+    """Return for how long an answer wants no further request of us to its host."""
+    if status not in (429, 503):
+        return 0
+    # Its own clock tells how far away a date is.
+    sent_at = parse_rfc822_date(headers.get("date", "")[:_LONGEST_DATE])
+    now = sent_at or datetime.max.replace(tzinfo=UTC)
+    wait = parse_retry_after(headers.get("retry-after", ""), now=now)
+    # "Too many requests" without a time means all of our requests, too.
+    return _DEFAULT_WAIT_SECONDS if wait is None and status == 429 else wait or 0
 
 
 def parse_retry_after(value: str, *, now: datetime) -> int | None:
@@ -106,6 +131,30 @@ def conditional_headers(*, etag: str, last_modified: str) -> dict[str, str]:
 def _is_sendable(value: str) -> bool:
     has_breaks = "\n" in value or "\r" in value
     return len(value) <= _LONGEST_VALIDATOR and not has_breaks and value == scrub_text(value)
+
+
+class FetchCookies:
+    """The cookies that the redirects of one fetch have set, each sent to the sites it is for."""
+
+    def __init__(self) -> None:
+        self._jar: aiohttp.CookieJar | None = None
+
+    def headers(self, target: URL) -> dict[str, str]:
+        """Return the Cookie header for a request; none if no cookie is for it."""
+        found = self._jar.filter_cookies(target) if self._jar else {}
+        line = "; ".join(f"{name}={cookie.coded_value}" for name, cookie in found.items())
+        return {"Cookie": line} if line else {}
+
+    def add(self, lines: Sequence[str], source: URL) -> bool:
+        """Take the Set-Cookie lines of a redirect; return whether one is new."""
+        if not lines:
+            return False
+        # "unsafe" only means that hosts that are addresses may have cookies, too.
+        jar = self._jar or aiohttp.CookieJar(unsafe=True)
+        before = {(cookie.key, cookie.value) for cookie in jar}
+        jar.update_cookies_from_headers(lines, source)
+        self._jar = jar
+        return not before.issuperset((cookie.key, cookie.value) for cookie in jar)
 
 
 # One encoding is normal and a proxy may add a second; more is an attack.

@@ -7,6 +7,7 @@ is returned without surrounding blanks but otherwise unchanged, and its domain i
 import hashlib
 import re
 import string
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
@@ -79,6 +80,31 @@ __twitter_impression partnerid rb_clickid spm
 """
 # Session ids that some servers append to every link.
 _SESSIONS = "phpsessid jsessionid aspsessionid"
+_SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid)=[^/;]*", re.IGNORECASE)
+
+# Campaign parameters that only these publishers use so; elsewhere the names may choose the page.
+_SITE_TRACKERS: Mapping[str, frozenset[str]] = {
+    site: frozenset(names.split())
+    for site, names in {
+        "bloomberg.com": "sref srnd leadsource",
+        "cbc.ca": "cmp",
+        "cnn.com": "iid",
+        "dw.com": "maca",
+        "economist.com": "fsrc",
+        "forbes.com": "sh ss",
+        "lefigaro.fr": "een seen",
+        "lemonde.fr": "lmd_campaign lmd_creation lmd_medium lmd_source",
+        "npr.org": "f ft sc",
+        "nytimes.com": "action emc module partner pgtype rref",
+        "politico.com": "lo nid nname nrid",
+        "reuters.com": "feedname feedtype rpc taid",
+        "spiegel.de": "sara_ecid sara_ref",
+        "telegraph.co.uk": "wt.mc_id wt.tsrc",
+        "theguardian.com": "cmp",
+        "washingtonpost.com": "itid tid wpisrc wpmm",
+        "wsj.com": "mod reflink",
+    }.items()
+}
 
 TRACKER_NAMES = frozenset(" ".join((_CLICK_IDS, _NEWSLETTERS, _CAMPAIGNS, _SESSIONS)).split())
 
@@ -136,6 +162,11 @@ def has_registrable_domain(host: str) -> bool:
     return bool(_suffixes().extract_str(url_host(host)).top_domain_under_public_suffix)
 
 
+def is_public_suffix(host: str) -> bool:
+    """Return whether a name is a public suffix, under which others register: `co.uk`."""
+    return _suffixes().extract_str(host).suffix == host
+
+
 def url_host(url: str) -> str:
     """Return the host of a URL in lower-case punycode, without port; IPv6 without its brackets."""
     return _authority(_split(_clean(url)).authority).host
@@ -155,10 +186,39 @@ def plain_host(name: str) -> str:
         return host
 
 
-def is_tracker(name: str) -> bool:
-    """Return True if the query parameter `name`, in any case, only tracks the reader."""
+def url_path(url: str) -> str:
+    """Return the path of a URL as it is written."""
+    return _split(_clean(url)).path
+
+
+def stated_address(url: str, canonical_link: str) -> str:
+    """Return the canonical form of the address that a page calls its own, if it can be believed.
+
+    Otherwise return that of `url`, where the page was found. A link to another domain or to a home
+    page is not believed, nor one that drops a parameter of the same path which may be a number.
+    """
+    found, stated = canonical_url(url), canonical_url(canonical_link)
+    ours, theirs = _split(found), _split(stated)
+    if theirs.path in ("", "/") or (
+        registrable_domain(theirs.authority) != registrable_domain(ours.authority)
+    ):
+        return found
+    dropped = set(ours.query.split("&")) - set(theirs.query.split("&"))
+    is_same_page = theirs.path.rstrip("/") == ours.path.rstrip("/")
+    if is_same_page and any(character.isdigit() for piece in dropped for character in piece):
+        return found
+    return stated
+
+
+def is_tracker(name: str, host: str = "") -> bool:
+    """Return True if the query parameter `name`, in any case, only tracks the reader.
+
+    Some names do so on the sites of one publisher alone.
+    """
     lower = name.lower()
-    return lower in TRACKER_NAMES or lower.startswith(TRACKER_PREFIXES)
+    if lower in TRACKER_NAMES or lower.startswith(TRACKER_PREFIXES):
+        return True
+    return bool(host) and lower in _SITE_TRACKERS.get(registrable_domain(host), ())
 
 
 def reversed_domain(url: str) -> str:
@@ -237,6 +297,8 @@ def _site(authority: _Authority, *, default_port: str) -> str:
 
 
 def _canonical_path(path: str) -> str:
+    if ";" in path:
+        path = _SESSION_IN_PATH.sub("", path)
     escaped = _escape(path.replace("\\", "/"), safe=_PATH_SAFE)
     if "/." in escaped:
         escaped = _without_dot_segments(escaped)
@@ -263,7 +325,7 @@ def _canonical_query(query: str, *, host: str) -> str:
         name, equals, value = _LEADING_AMP.sub("", piece, count=1).partition("=")
         if (
             (name or equals)
-            and not is_tracker(unquote(name))
+            and not is_tracker(unquote(name), host)
             and not _is_own_ref(name, value, host)
         ):
             pairs.append((_query_escape(name), equals, _query_escape(value)))

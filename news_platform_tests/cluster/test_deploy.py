@@ -20,8 +20,10 @@ from deploy import helm_check
 from news_platform.cluster.compute_logs import StoreComputeLogManager
 from news_platform.cluster.instance import write_config
 from news_platform.definitions import build_definitions
+from news_platform.defs.services.webserver import serve
 from news_platform.resources import Resources
 from news_platform.settings import Settings, load_settings, setting_infos
+from news_platform.web.allowed_hosts import LOOPBACK_NAMES
 from news_platform_tests.cluster.live import DEPLOY
 
 
@@ -155,9 +157,26 @@ def test_the_values_render_to_valid_objects() -> None:
     if not (chart / "Chart.yaml").is_file():
         pytest.skip("needs Dagster's Helm chart below NEWS_PLATFORM_BENCH_DATA")
     assert helm_check.check(chart) == []
-    config = helm_check.instance_of(helm_check.render(chart))
+    objects = helm_check.render(chart)
+    config = helm_check.instance_of(objects)
     assert config["telemetry"] == {"enabled": False}
     assert config["run_storage"]["config"]["postgres_db"]["scheme"] == "postgresql+psycopg2"
+    [webserver] = [it for it in objects if it["metadata"]["name"] == "news-dagster-webserver"][-1:]
+    [container] = webserver["spec"]["template"]["spec"]["containers"]
+    name, *words = container["command"][-1].split()
+    assert name == "dagster-webserver" and serve.make_context(name, words)
+    for probe in ("readinessProbe", "livenessProbe"):
+        [host] = container[probe]["httpGet"]["httpHeaders"]
+        assert host["value"] in LOOPBACK_NAMES
+
+
+def test_the_webserver_of_the_image_is_ours() -> None:
+    """The chart of Dagster has no value for the command, which is `dagster-webserver`."""
+    lines = (DEPLOY / "Dockerfile").read_text()
+    ours = "exec /opt/venv/bin/python -m news_platform.defs.services.webserver"
+    assert f'{ours} "$@"\\n\' \\\n    > /opt/venv/bin/dagster-webserver' in lines
+    command = _read("docker-compose.yaml")["services"]["webserver"]["command"]
+    assert command[:3] == ["python", "-m", "news_platform.defs.services.webserver"]
 
 
 def test_redis_asks_for_a_password_and_shows_it_to_nobody() -> None:

@@ -28,7 +28,7 @@ def article(url: str, text: str, **given: object) -> Mapping[str, object]:
         "title": f"Title of {url}",
         "authors": ["Ada Hill"],
         "tags": [],
-        "topic": "other",
+        "category_guess": "other",
         "language": "en",
         "text": text,
         "text_hash": text_hash(text),
@@ -67,7 +67,7 @@ def small_corpus(store: ObjectStore, scratch: Path) -> None:
         [
             article("https://a.example/1", story),
             article("https://b.example/copy", story, fetched_at=FIRST + timedelta(hours=1)),
-            article("https://b.example/2", other, topic="sports"),
+            article("https://b.example/2", other, category_guess="sports"),
             article("https://c.example/locked", f"{other} locked", is_paywalled=True),
             article("https://c.example/short", "too short"),
         ],

@@ -48,9 +48,9 @@ def test_an_export_prints_its_manifest(root: str, tmp_path: Path) -> None:
         (["--from", "2024-01-01", "--to", "2024-01-31"], 1, "the corpus has no day between"),
         (["--policy", "GPTBot:everything"], 1, "invalid policy 'GPTBot:everything'"),
         (["--strict"], 1, "--strict needs a --policy"),
-        (["--topic", "cats"], 2, "'cats' is not one of"),
+        (["--category", "cats"], 2, "'cats' is not one of"),
     ],
-    ids=["language", "empty", "days", "policy", "strict", "topic"],
+    ids=["language", "empty", "days", "policy", "strict", "category"],
 )
 def test_a_bad_selection_is_one_line_and_writes_nothing(
     root: str, tmp_path: Path, arguments: list[str], code: int, message: str

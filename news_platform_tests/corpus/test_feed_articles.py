@@ -12,6 +12,7 @@ from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.datasets.feeds import ARTICLES, articles_path
 from news_platform.errors import InputError
 from news_platform.storage.commit.root import RootAccess, claim_root
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform.storage.units import built_inputs
@@ -71,7 +72,7 @@ def test_a_day_has_the_columns_of_the_crawl(local_store: ObjectStore) -> None:
     assert (first["domain"], second["domain"]) == ("a.example", "b.example")
     assert first["quality_flags"] == ["cut_text", "no_date", "no_title", "unsure_text"]
     assert second["quality_flags"] == []
-    assert (second["source"], second["topic"], second["warc"]) == ("feed", "sports", None)
+    assert (second["source"], second["category_guess"], second["warc"]) == ("feed", "sports", None)
     assert second["canonical_url"] == "https://b.example/1"
     assert (second["title"], second["subtitle"], first["title"]) == ("A title", None, None)
 
@@ -89,6 +90,7 @@ def test_a_day_is_built_again_only_when_its_articles_change(local_store: ObjectS
     local_store.delete([articles_path(DAY)])
     assert wanted_feed_days(local_store) == {DAY: "removed"}
     assert build_feed_day(local_store, DAY) is None
+    DeltaEngine(local_store, FEED_ARTICLES).delete([DAY])
     assert feed_dataset(local_store).scan().collect().is_empty()
 
 

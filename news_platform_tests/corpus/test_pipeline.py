@@ -15,6 +15,7 @@ from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import parquet_bytes, read_table
 from news_platform.storage.units import built_inputs, wanted_inputs
@@ -138,6 +139,8 @@ def test_a_day_whose_pages_are_gone_is_removed(local_store: ObjectStore) -> None
     local_store.delete([info.path for info in local_store.list("news/collected")])
     assert wanted_inputs(local_store, CRAWL_ARTICLES, OPTIONS) == {DAY: "removed"}
     assert build_crawl_day(local_store, DAY, options=OPTIONS) is None
+    assert not rows(local_store).is_empty()
+    DeltaEngine(local_store, CRAWL_ARTICLES).delete([DAY])
     assert rows(local_store).is_empty()
     assert built_inputs(local_store, CRAWL_ARTICLES) == {}
 

@@ -19,7 +19,8 @@ from news_platform.datasets.raw_news import (
 from news_platform.domain_store.layout import BuildOptions
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import BuildReport, build_buckets
-from news_platform.domain_store.staging.stage import stage_batch, unstage_batch
+from news_platform.domain_store.staging.engine import StagedEngine
+from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
@@ -67,7 +68,7 @@ def stage(
     """Stage the hosts of each day; a day without hosts is removed."""
     for day, hosts in days.items():
         if not hosts:
-            unstage_batch(store, day, options=options)
+            StagedEngine(store).delete([day])
             continue
         rows = news_rows(hosts, day=day)
         inputs = fingerprint(f"{number} {host}" for number, host in enumerate(hosts))

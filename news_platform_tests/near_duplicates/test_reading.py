@@ -31,8 +31,9 @@ def store(local_store: ObjectStore, tmp_path: Path) -> ObjectStore:
 
 
 def test_an_article_is_explained_with_the_other_members(store: ObjectStore) -> None:
-    names = cluster_names(store, DAYS, [url_hash(url) for url in (FIRST, COPY, OTHER)])
-    assert names[url_hash(FIRST)] == names[url_hash(COPY)] != names[url_hash(OTHER)]
+    keys = [(DAYS[0], FIRST), (DAYS[1], COPY), (DAYS[1], OTHER), (DAYS[0], OTHER)]
+    names = cluster_names(store, [(day, "crawl", url_hash(url)) for day, url in keys])
+    assert names[0] == names[1] != names[2] and names[3] is None
     whole, member = explain_clusters(store, [DAYS[0]], [url_hash(FIRST)])
     assert (whole.state, whole.details["members"]) == ("clustered", "2")
     assert (member.state, member.details["url"]) == ("duplicate", COPY)

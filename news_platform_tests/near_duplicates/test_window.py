@@ -6,13 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
-from news_platform.near_duplicates.pipeline import expire_sketches, wanted_days
+from news_platform.near_duplicates.pipeline import expire_sketches
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.near_duplicates.window import window_days
-from news_platform.storage.commit.markers import delete_marker, write_marker
+from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore, open_store
-from news_platform.storage.units import built_inputs
 from news_platform_tests.corpus.articles import article, store_articles
 from news_platform_tests.near_duplicates.days import START, Corpus, day
 from news_platform_tests.near_duplicates.stories import BOTH, LEFT, RIGHT, story, variant
@@ -41,6 +39,32 @@ def test_copies_of_both_sources_and_several_days_are_one_cluster(corpus: Corpus)
     assert jaccards["https://copy.example/"] == 1.0
     assert jaccards["https://short.example/"] is None
     assert 0.8 <= jaccards["https://edited.example/"] < 1
+
+
+def test_an_address_that_changes_its_text_joins_no_cluster_of_another_article(
+    corpus: Corpus,
+) -> None:
+    """A live blog: its address has another text on every day and in each source."""
+    corpus.add(0, {"live": story(1), "first": story(2)})
+    corpus.add(1, {"live": story(2), "short": "a few words"})
+    corpus.add(1, {"live": story(3), "short": "some other words"}, is_feed=True)
+    last = {"second": story(3), "third": story(1), "fourth": story(2)}
+    corpus.add(2, {**last, "short": "again other words"})
+    corpus.build(0, 1, 2)
+    rows = read_clusters(corpus.store, [day(0), day(1), day(2)])
+    names = rows["uri"].str.extract("https://(.*).example")
+    keys = zip(names, rows["source"], rows["date"].str.slice(9), strict=True)
+    found = dict(zip(keys, rows["cluster_id"], strict=True))
+    texts = [
+        {("live", "crawl", "1"), ("third", "crawl", "3")},
+        {("first", "crawl", "1"), ("live", "crawl", "2"), ("fourth", "crawl", "3")},
+        {("live", "feed", "2"), ("second", "crawl", "3")},
+        *({("short", *key)} for key in (("crawl", "2"), ("feed", "2"), ("crawl", "3"))),
+    ]
+    by_name: dict[str, set[tuple[str, ...]]] = {}
+    for key, name in found.items():
+        by_name.setdefault(name, set()).add(key)
+    assert sorted(map(sorted, by_name.values())) == sorted(map(sorted, texts))
 
 
 def test_a_name_lasts_while_copies_keep_coming_and_the_window_moves(corpus: Corpus) -> None:
@@ -134,16 +158,6 @@ def test_a_root_on_s3_gives_the_same_clusters(
         each.add(1, {"edited": variant(1, changed=4)})
         each.build(0, 1)
     assert corpus.clusters(0, 1) == remote.clusters(0, 1)
-
-
-def test_a_day_without_articles_is_removed(corpus: Corpus) -> None:
-    corpus.add(0, {"first": story(1)})
-    corpus.build(0)
-    delete_marker(corpus.store, "crawl_articles", day(0))
-    assert wanted_days(corpus.store, days=14) == {day(0): "removed"}
-    corpus.build(0)
-    assert built_inputs(corpus.store, NEAR_DUPLICATES) == {}
-    assert corpus.clusters(0) == {}
 
 
 def test_days_that_are_built_newest_first_end_like_those_in_order(

@@ -49,7 +49,9 @@ def article_row(claim: ArticleClaim, *, fetched_at: datetime) -> dict[str, Any]:
     return {
         "article_url_canon": claim.url_canon,
         "url_hash": claim.url_hash,
-        "text_hash": hashlib.sha256(claim.url_canon.encode()).hexdigest(),
+        "text_hash": (text_hash := hashlib.sha256(claim.url_canon.encode()).hexdigest()),
+        "unique_text_hash": text_hash,
+        "stated_published_at": None,
         "fetched_at": fetched_at,
         "published_at": None,
         "language": "en",

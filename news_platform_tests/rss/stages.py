@@ -12,6 +12,7 @@ from news_platform.isolation.pool import Pool
 from news_platform.rss.article_files import WorkPlaces
 from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.article_queue import WorkOptions, WorkReport
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import read_feed, upsert_feed
 from news_platform.rss.ledger.tables import RAW
@@ -19,12 +20,12 @@ from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import PollReport, poll_feeds
 from news_platform.rss.robots_gate import RobotsFile
-from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.rss.worker import WorkerContext, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import FetchOptions, PoliteFetcher, WebFetcher
 from news_platform_tests.fakes import FakeFetcher
-from news_platform_tests.web.site import Answer, serve
+from news_platform_tests.web.site import Answer, Site, serve
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 FEED = "https://post.example/rss"
@@ -60,6 +61,22 @@ def feed_row(engine: sa.Engine, url: str = FEED) -> sa.Row[Any]:
     row = read_feed(engine, url)
     assert row is not None
     return row
+
+
+def over_site(
+    sites: Mapping[str, Answer], work: Callable[[WebFetcher], Awaitable[T]]
+) -> tuple[T, Site]:
+    """Run work against a server of these sites with the limits of production; see its requests."""
+
+    async def go() -> tuple[T, Site]:
+        async with serve(sites) as site:
+            hosts = {key.partition("/")[0] for key in sites}
+            places = {host: ("127.0.0.1", site.port) for host in hosts}
+            options = FetchOptions(host_map=places, waits_for_hosts=True)
+            async with WebFetcher(options) as fetcher:
+                return await work(fetcher), site
+
+    return asyncio.run(go())
 
 
 def fetch_all(sites: Mapping[str, Answer], work: Callable[[WebFetcher], Awaitable[T]]) -> T:
@@ -136,6 +153,19 @@ class FeedHarness:
             )
         )
 
+    def poll_site(
+        self, sites: Mapping[str, Answer], *, now: datetime = NOW
+    ) -> tuple[PollReport, Site]:
+        """Poll the feeds that are due from a real server."""
+
+        def work(fetcher: WebFetcher) -> Awaitable[PollReport]:
+            options = PollOptions()
+            return poll_feeds(
+                self.engine, fetcher=fetcher, pool=self.pool, options=options, now=now
+            )
+
+        return over_site(sites, work)
+
 
 def worker_context(
     engine: sa.Engine, fetcher: PoliteFetcher, pool: Pool, store: ObjectStore, **more: Any
@@ -158,6 +188,7 @@ class WorkerHarness:
         self.pool = pool
         self.full_texts = full_texts
         self.now = NOW
+        self.clock: Callable[[], datetime] | None = None
         self.pages: ObjectStore | None = None
         self.secrets: dict[str, str] = {}
         self.web = FakeFetcher({})
@@ -168,14 +199,23 @@ class WorkerHarness:
     ) -> WorkReport:
         """Work on pending articles; robots.txt of SITE is open unless it has an answer."""
         self.web = FakeFetcher({**OPEN, **answers})
+        return asyncio.run(self._work(self.web, options))
+
+    def work_site(
+        self, sites: Mapping[str, Answer], *, options: WorkOptions | None = None
+    ) -> tuple[WorkReport, Site]:
+        """Work on pending articles, with their pages from a real server."""
+        return over_site(sites, lambda fetcher: self._work(fetcher, options))
+
+    async def _work(self, fetcher: PoliteFetcher, options: WorkOptions | None) -> WorkReport:
         context = worker_context(
             self.engine,
-            self.web,
+            fetcher,
             self.pool,
             self.full_texts,
             places=WorkPlaces(self.full_texts, pages=self.pages),
             known_robots=self.surveyed.get,
-            clock=lambda: self.now,
+            clock=self.clock or (lambda: self.now),
             secrets=self.secrets,
         )
-        return asyncio.run(work_articles(context, worker_id="w1", options=options or WorkOptions()))
+        return await work_articles(context, worker_id="w1", options=options or WorkOptions())

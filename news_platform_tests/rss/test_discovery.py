@@ -10,7 +10,14 @@ import sqlalchemy as sa
 from news_platform.errors import FetchError, InputError
 from news_platform.html.links import feed_urls as linked_feeds
 from news_platform.rss.discovery import RECHECKS, DiscoveryOptions, next_check_at
-from news_platform.rss.feed_list import ListingReport, apply_listing, candidate_feeds
+from news_platform.rss.feed_alarms import AlarmOptions, find_alarms
+from news_platform.rss.feed_list import (
+    FeedListing,
+    ListingReport,
+    apply_listing,
+    candidate_feeds,
+    retire_unlisted,
+)
 from news_platform.rss.ledger.feed_rows import (
     claim_feeds,
     feed_urls,
@@ -20,6 +27,7 @@ from news_platform.rss.ledger.feed_rows import (
     unknown_feeds,
     upsert_feed,
 )
+from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response
@@ -260,39 +268,73 @@ def test_every_outcome_is_checked_again() -> None:
         assert next_check_at(outcome, tries=1_000, now=NOW) is not None
 
 
-def listing(engine: sa.Engine, *feeds: OpmlFeed) -> ListingReport:
-    return apply_listing(engine, feeds, (), now=NOW)
+# A list may leave out a fifth of its feeds: with these, one of them.
+CROWD = tuple(OpmlFeed(f"https://o{number}.example/rss") for number in range(4))
+
+
+def listing(engine: sa.Engine, *feeds: OpmlFeed, damage: str = "") -> ListingReport:
+    return apply_listing(engine, FeedListing(feeds, damage), (), now=NOW)
 
 
 def test_a_feed_removed_from_the_list_is_retired_and_comes_back_with_it(feeds: FeedHarness) -> None:
-    feeds.discover({FEED: FRESH, OTHER: FRESH})
-    both = (OpmlFeed(FEED, "", "News/Local"), OpmlFeed(OTHER))
+    feeds.discover({FEED: FRESH})
+    feeds.register(*(feed.url for feed in CROWD))
+    all_of_them = (OpmlFeed(FEED, "", "News/Local"), *CROWD)
     # Feeds that the list never named are left alone.
-    assert listing(feeds.engine, both[1]) == ListingReport()
-    assert listing(feeds.engine, *both) == ListingReport()
+    assert listing(feeds.engine, *CROWD) == ListingReport()
+    assert listing(feeds.engine, *all_of_them) == ListingReport()
     assert feeds.row().feed_group == "News/Local"
-    assert listing(feeds.engine, both[1]).retired == (FEED,)
+    assert listing(feeds.engine, *CROWD).retired == (FEED,)
     row = feeds.row()
     assert (row.status, row.notes) == ("retired", "[removed from feeds.opml]")
     # The crawl may propose it, but the person has decided.
     assert feeds.discover({FEED: FRESH}).known == 1
-    assert listing(feeds.engine, both[1]).retired == ()
-    # A list that is missing or empty retires nothing.
-    assert listing(feeds.engine) == ListingReport()
-    assert listing(feeds.engine, *both).restored == (FEED,)
+    assert listing(feeds.engine, *CROWD).retired == ()
+    assert listing(feeds.engine, *all_of_them).restored == (FEED,)
     row = feeds.row()
     assert (row.status, row.notes, row.next_poll_at) == ("active", "", None)
+
+
+@pytest.mark.parametrize(
+    ("left", "damage"),
+    [
+        pytest.param(CROWD[:3], "", id="two of five are missing"),
+        pytest.param(CROWD, "an XML error", id="one is missing and the file is damaged"),
+        pytest.param((), "", id="the file is gone or empty"),
+    ],
+)
+def test_a_list_that_was_cut_retires_nothing_until_a_person_confirms_it(
+    feeds: FeedHarness, left: tuple[OpmlFeed, ...], damage: str
+) -> None:
+    def alarms() -> list[str]:
+        found = find_alarms(feeds.engine, options=AlarmOptions(), now=NOW, kinds=["listing"])
+        return [alarm.detail for alarm in found]
+
+    feeds.register(FEED, *(feed.url for feed in CROWD))
+    everything = (OpmlFeed(FEED), *CROWD)
+    listing(feeds.engine, *everything)
+    assert listing(feeds.engine, *left, damage=damage).retired == ()
+    assert {row.status for row in feeds.rows(FEEDS)} == {"active"}
+    [detail] = alarms()
+    assert f"{5 - len(left)} of its 5 feeds" in detail and "feeds import feeds.opml" in detail
+    # The mended file ends the alarm, and so does a person who means it.
+    listing(feeds.engine, *everything)
+    assert alarms() == []
+    listing(feeds.engine, *left, damage=damage)
+    retired = retire_unlisted(feeds.engine, [feed.url for feed in left], now=NOW)
+    assert len(retired) == 5 - len(left) and FEED in retired
+    assert alarms() == []
 
 
 def test_a_feed_that_was_not_accepted_is_checked_and_not_polled_when_listed_again(
     feeds: FeedHarness,
 ) -> None:
-    feeds.discover({FEED: response(FEED, status=404), OTHER: FRESH})
-    both = (OpmlFeed(FEED), OpmlFeed(OTHER))
-    listing(feeds.engine, *both)
-    assert listing(feeds.engine, both[1]).retired == (FEED,)
+    feeds.discover({FEED: response(FEED, status=404)})
+    feeds.register(*(feed.url for feed in CROWD))
+    listing(feeds.engine, OpmlFeed(FEED), *CROWD)
+    assert listing(feeds.engine, *CROWD).retired == (FEED,)
     assert feeds_to_check(feeds.engine, now=NOW + timedelta(days=90)) == []
-    assert listing(feeds.engine, *both).restored == (FEED,)
+    assert listing(feeds.engine, OpmlFeed(FEED), *CROWD).restored == (FEED,)
     assert feeds.row().status == "rejected"
     assert feeds_to_check(feeds.engine, now=NOW) == [FEED]
     feeds.discover({FEED: FRESH})
@@ -303,12 +345,13 @@ def test_a_listed_site_stands_for_its_feed(sqlite_feeds: FeedHarness) -> None:
     site = "https://post.example/"
     page = f'<html><head><link rel="alternate" type="application/rss+xml" href="{FEED}">'.encode()
     report = sqlite_feeds.discover({site: page, FEED: FRESH}, site)
-    apply_listing(sqlite_feeds.engine, [OpmlFeed(site, "", "Towns")], report.checked, now=NOW)
+    listed = FeedListing((OpmlFeed(site, "", "Towns"),))
+    apply_listing(sqlite_feeds.engine, listed, report.checked, now=NOW)
     assert sqlite_feeds.row().feed_group == "Towns"
     # The next day nothing is checked, and nothing is retired.
     assert listing(sqlite_feeds.engine, OpmlFeed(site, "", "Cities")).retired == ()
     assert sqlite_feeds.row().feed_group == "Cities"
-    assert listing(sqlite_feeds.engine, OpmlFeed(OTHER)).retired == (site, FEED)
+    assert retire_unlisted(sqlite_feeds.engine, [OTHER], now=NOW) == (site, FEED)
 
 
 def test_a_listed_feed_that_moved_stays(sqlite_feeds: FeedHarness) -> None:

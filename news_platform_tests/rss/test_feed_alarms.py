@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from news_platform.rss.feed_admin import remove_feed
 from news_platform.rss.feed_alarms import (
     AlarmOptions,
     FeedAlarm,
@@ -14,9 +15,11 @@ from news_platform.rss.feed_alarms import (
     untold_alarms,
     update_alarms,
 )
-from news_platform.rss.ledger.feed_rows import upsert_feed
+from news_platform.rss.ledger.feed_rows import read_feed, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
+from news_platform_tests.fakes import response
 from news_platform_tests.rss.ledger_rows import NOW, add_articles, add_feed
+from news_platform_tests.rss.stages import FeedHarness
 
 FEED = "https://outlet.example/feed"
 HOUR = timedelta(hours=1)
@@ -55,7 +58,7 @@ def test_a_feed_is_silent_by_its_own_rhythm(
 
 @pytest.mark.parametrize(
     ("hours", "status", "is_alarm"),
-    [(25, "active", True), (25, "dead", True), (23, "active", False), (99, "gone", False)],
+    [(25, "active", True), (25, "dead", True), (23, "active", False), (99, "paused", False)],
 )
 def test_a_feed_that_fails_for_a_day_is_an_alarm(
     sqlite_ledger: sa.Engine, hours: int, status: str, is_alarm: bool
@@ -65,6 +68,24 @@ def test_a_feed_that_fails_for_a_day_is_an_alarm(
     if is_alarm:
         [alarm] = find_alarms(sqlite_ledger, options=AlarmOptions(), now=NOW)
         assert alarm.detail == "polls fail for 25.0 hours, last: status 503"
+
+
+def test_a_feed_that_is_gone_keeps_its_alarms_until_a_person_acts(
+    sqlite_feeds: FeedHarness,
+) -> None:
+    engine = sqlite_feeds.engine
+    silent = {"usual_gap_seconds": 3600, "last_entry_date": NOW - 99 * HOUR}
+    add_feed(engine, FEED, status="active", **silent)
+    update_alarms(engine, find_alarms(engine, options=AlarmOptions(), now=NOW), now=NOW)
+    sqlite_feeds.poll({FEED: response(FEED, status=410)}, now=NOW)
+    assert alarms(engine) == [("failing", FEED), ("silent", FEED)]
+    row = read_feed(engine, FEED)
+    assert row is not None
+    remove_feed(engine, row, now=NOW)
+    assert alarms(engine) == []
+    # An address that a feed has left is not an alarm: the feed is polled at its new one.
+    add_feed(engine, "https://outlet.example/old", status="gone", notes="[moved]")
+    assert alarms(engine) == []
 
 
 def add_source(engine: sa.Engine, *, before: list[int], after: list[int], **values: Any) -> None:

@@ -1,25 +1,35 @@
 """Sixteen worker processes on one ledger, some killed: no article is lost or stored twice."""
 
+import asyncio
 import multiprocessing
 import random
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from news_platform.rss.ledger.article_queue import WorkOptions, claim_articles, renew_claims
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
-from news_platform.storage.sql.engine import read_transaction
+from news_platform.rss.ledger.transactions import retry_deadlocks
+from news_platform.storage.sql.engine import migrate, open_engine, read_transaction
 from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS
-from news_platform_tests.rss.stages import add_pending
+from news_platform_tests.rss.stages import NOW, SITE, WorkerHarness, add_pending, rows
+from news_platform_tests.rss.web import page
+from news_platform_tests.web.site import body
 
 WORKERS = 16
 # One process imports everything and forks the workers: sixteen starts cost one import.
@@ -50,6 +60,83 @@ def test_sixteen_workers_survive_many_kills(
     ledger: sa.Engine, ledger_url: str, tmp_path: Path, seed: int
 ) -> None:
     _run(ledger, ledger_url, tmp_path, articles=2_000, kills=40, seed=seed)
+
+
+def test_renewals_and_polls_do_not_wait_for_each_other(postgres_url: str) -> None:
+    """On PostgreSQL both change the same rows; in another order they would end in a deadlock."""
+    engine = open_engine(postgres_url)
+    migrate(engine)
+    urls = [f"https://post.example/{number}" for number in range(60)]
+    add_pending(engine, *urls)
+    claims = claim_articles(engine, "w", limit=60, lease_seconds=600, now=NOW)
+    end, draw = time.monotonic() + 2, random.Random(1)
+
+    def renew() -> None:
+        while time.monotonic() < end:
+            renew_claims(engine, draw.sample(claims, len(claims)), now=NOW)
+
+    def poll() -> None:
+        while time.monotonic() < end:
+            add_pending(engine, *draw.sample(urls, len(urls)))
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(renew), threads.submit(poll)]:
+            done.result(timeout=60)
+    engine.dispose()
+
+
+def test_a_transaction_that_lost_a_deadlock_is_run_again(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = open_engine(postgres_url)
+    migrate(engine)
+    add_pending(engine, "https://post.example/1", "https://post.example/2")
+    both_hold_one = threading.Barrier(2)
+
+    def crossing(*order: int) -> None:
+        with engine.begin() as connection:
+            for position, row_id in enumerate(order):
+                connection.execute(
+                    sa.update(RAW).where(RAW.c.row_id == row_id).values(retries=RAW.c.retries + 1)
+                )
+                with suppress(threading.BrokenBarrierError):
+                    if position == 0:
+                        both_hold_one.wait(timeout=5)
+        both_hold_one.abort()
+
+    with ThreadPoolExecutor(2) as threads:
+        work = [partial(crossing, 1, 2), partial(crossing, 2, 1)]
+        for done in [threads.submit(retry_deadlocks, one) for one in work]:
+            done.result(timeout=60)
+    assert [row.retries for row in rows(engine)] == [2, 2]
+    assert "tried again" in caplog.text
+    engine.dispose()
+
+
+def test_a_renewal_that_fails_is_told_and_tried_again(
+    sqlite_harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = sqlite_harness.engine
+    failed: list[str] = []
+    add_pending(engine, f"{SITE}/slow")
+
+    @sa.event.listens_for(engine, "before_cursor_execute")
+    def fail_once(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("UPDATE raw SET lock_at") and not failed:
+            failed.append(statement)
+            raise sa.exc.OperationalError(statement, None, OSError("the server is restarting"))
+
+    async def slow_page(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(1.2)
+        await body(page("slow"), Content_Type="text/html")(writer)
+
+    started = datetime.now(UTC)
+    sqlite_harness.clock = lambda: datetime.now(UTC)
+    options = WorkOptions(lease_seconds=1)
+    report, _ = sqlite_harness.work_site({"post.example/slow": slow_page}, options=options)
+    assert report.outcomes == {"stored": 1}
+    assert failed and "cannot renew 1 leases" in caplog.text
+    assert datetime.now(UTC) - started > timedelta(seconds=1)
 
 
 def _run(

@@ -79,6 +79,18 @@ def test_a_feed_that_turned_over_is_polled_more_often_and_says_so(feeds: FeedHar
     # Its items span 58 minutes: it is polled after half of that.
     assert row.interval_seconds == 29 * 60
     assert metrics(feeds.engine)["feeds_turned_over"] == 1
+    # An hour without news does not change this, however long caches may keep the response.
+    quiet = response(FEED, status=304, headers={"cache-control": "max-age=86400"})
+    for hours in (1, 2):
+        moment = LATER + timedelta(hours=hours)
+        feeds.poll({FEED: quiet}, now=moment)
+        row = feeds.row()
+        assert row.interval_seconds == 29 * 60
+        assert row.next_poll_at - moment < timedelta(minutes=33)
+    # A week without another turn ends it.
+    feeds.poll({FEED: response(FEED, status=304)}, now=LATER + timedelta(days=8))
+    row = feeds.row()
+    assert (row.may_miss_items, row.notes, row.interval_seconds) == (False, "", 270 * 60)
 
 
 def test_one_known_item_left_means_that_nothing_was_missed(sqlite_feeds: FeedHarness) -> None:

@@ -1,6 +1,7 @@
 """Polling: how the response of a feed changes the ledger, and when it is polled again."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,13 +11,14 @@ import sqlalchemy as sa
 from news_platform.errors import FetchError
 from news_platform.rss import poll_results
 from news_platform.rss.ledger.feed_rows import claim_feeds, remark_of, upsert_feed, with_remark
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS, FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.poll_results import PollOptions
 from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.stages import FEED, NOW, FeedHarness
 from news_platform_tests.rss.web import items, rss
+from news_platform_tests.web import site as server
 
 
 def test_a_new_entry_becomes_a_pending_row_with_its_hash(feeds: FeedHarness) -> None:
@@ -112,8 +114,21 @@ def test_retry_after_delays_the_next_poll(sqlite_feeds: FeedHarness) -> None:
         {FEED: response(FEED, status=429, headers={"retry-after": "72000"})},
     )
     row = sqlite_feeds.row()
-    assert row.next_poll_at - NOW > timedelta(hours=17)
+    assert row.next_poll_at - NOW >= timedelta(hours=20)
     assert (row.status, row.errors_in_row) == ("active", 1)
+
+
+def test_a_host_that_asks_us_to_wait_is_not_asked_for_its_other_feeds(feeds: FeedHarness) -> None:
+    urls = [f"https://busy.example/{number}" for number in range(20)]
+    feeds.register(FEED, *urls)
+    sites = {f"busy.example/{n}": server.status(429, Retry_After="7200") for n in range(20)}
+    sites["post.example/rss"] = server.body(rss(items(["a"], newest=NOW)))
+    report, site = feeds.poll_site(sites)
+    assert report.outcomes == {"read": 1, "status_429": 2, "host_waits": 18}
+    assert len(site.requests) == 3
+    waiting = [feeds.row(url) for url in urls]
+    assert sorted(row.errors_in_row for row in waiting) == [0] * 18 + [1] * 2
+    assert all(row.next_poll_at - NOW > timedelta(hours=1.9) for row in waiting)
 
 
 def test_a_permanent_redirect_rewrites_the_address_and_a_temporary_one_does_not(
@@ -140,6 +155,46 @@ def test_a_feed_that_moved_onto_a_known_one_is_retired(sqlite_feeds: FeedHarness
     assert sqlite_feeds.row().status == "gone"
     assert sqlite_feeds.row(new).status == "active"
     assert len(sqlite_feeds.rows()) == 1
+
+
+NEW = "https://post.example/new.xml"
+
+
+def test_a_feed_that_moves_there_and_back_is_polled_with_its_history(feeds: FeedHarness) -> None:
+    feeds.register(FEED, feed_group="News")
+    feeds.poll({FEED: rss(items(["a"], newest=NOW))})
+    body = rss(items(["b", "a"], newest=NOW))
+    away = response(NEW, body=body)
+    feeds.poll({FEED: _as_moved(away, FEED)}, now=NOW + timedelta(hours=7))
+    assert (feeds.row().status, feeds.row(NEW).status) == ("gone", "active")
+    # Even the same bytes, or a 304, tell that it has moved.
+    for hours, status in ((14, 200), (21, 304)):
+        here, there = (NEW, FEED) if status == 200 else (FEED, NEW)
+        found = response(there, status=status, body=body if status == 200 else b"")
+        feeds.poll({here: _as_moved(found, here)}, now=NOW + timedelta(hours=hours))
+        assert (feeds.row(here).status, feeds.row(there).status) == ("gone", "active")
+    row = feeds.row(NEW)
+    assert (row.feed_group, row.may_miss_items, row.notes) == ("News", False, "")
+    assert {poll.feed_url for poll in feeds.rows(FEED_POLLS)} == {NEW}
+    assert {item.feed_url for item in feeds.rows(FEED_ITEMS)} == {NEW}
+    assert {article.feed_url for article in feeds.rows()} == {NEW}
+
+
+@pytest.mark.parametrize("status", ["rejected", "unreachable", "gone", "paused", "retired"])
+def test_a_feed_that_moves_to_a_url_once_given_up_is_polled_there(
+    sqlite_feeds: FeedHarness, status: str
+) -> None:
+    sqlite_feeds.register(FEED, title="The Post")
+    sqlite_feeds.register(NEW)
+    with write_transaction(sqlite_feeds.engine) as transaction:
+        upsert_feed(transaction, NEW, status=status, verdict="language")
+    found = response(NEW, body=rss(items(["a"], newest=NOW)))
+    sqlite_feeds.poll({FEED: _as_moved(found, FEED)})
+    is_by_person = status in ("paused", "retired")
+    note = f", which is {status}" if is_by_person else ""
+    assert sqlite_feeds.row().notes == f"[moved to {NEW}{note}]"
+    row = sqlite_feeds.row(NEW)
+    assert (row.status, row.verdict) == ((status, "language") if is_by_person else ("active", ""))
 
 
 def test_a_poll_never_waits_for_its_own_lock_on_the_ledger(sqlite_feeds: FeedHarness) -> None:
@@ -262,6 +317,10 @@ def test_the_feeds_of_a_dead_poller_are_polled_after_the_lease(sqlite_feeds: Fee
         early = NOW + timedelta(seconds=599)
         assert sqlite_feeds.poll(web, now=early, only_due=only_due).feeds == 0
     assert sqlite_feeds.poll(web, now=NOW + timedelta(seconds=600)).feeds == 1
+
+
+def _as_moved(found: Response, url: str) -> Response:
+    return replace(found, url=url, redirects=(url,), redirect_statuses=(301,))
 
 
 def _moved(url: str, final_url: str, *, statuses: tuple[int, ...]) -> Response:

@@ -46,7 +46,9 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"since": NOW - timedelta(days=1)}, ["c", "b"]),
     ({"types": ("opinion",)}, ["c"]),
     ({"feeds": (OTHER,), "limit": 1}, ["c"]),
-    ({"groups": ("desk",)}, ["b", "a"]),
+    ({"groups": ("desk",)}, ["c", "b", "a"]),
+    ({"groups": ("desk/far",)}, ["c", "b"]),
+    ({"groups": ("des",)}, []),
     ({"groups": ("nobody",)}, []),
     ({"is_paywalled": True}, ["b"]),
     ({"is_paywalled": False}, ["c", "a"]),
@@ -59,6 +61,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 def test_filters_choose_articles_on_both_databases(ledger: sa.Engine) -> None:
     add_feed(ledger, FEED, feed_group="desk")
+    add_feed(ledger, OTHER, feed_group="desk/far")
     text = "The climate law: net\nzero"
     values: dict[str, Any] = {"clean_text": text, "clean_text_len": len(text)}
     values |= {"published_at": NOW - timedelta(days=9)}

@@ -10,6 +10,7 @@ from news_platform.datasets.dataset import Role
 from news_platform.datasets.feeds import ARTICLES
 from news_platform.rss.discovery import DiscoveryOptions
 from news_platform.rss.export import LEDGER, export_days
+from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.ledger.tables import (
     ARTICLE_STATES,
     ARTICLES_INDEX,
@@ -21,7 +22,6 @@ from news_platform.rss.ledger.tables import (
 )
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.takedown import clean_ledger, find_in_ledger, ledger_aliases
-from news_platform.rss.worker import WorkOptions
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.row_roles import role_of

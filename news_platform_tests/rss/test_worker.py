@@ -7,10 +7,10 @@ import sqlalchemy as sa
 
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.errors import FetchError
+from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.ledger.status import least_confident_articles
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS, LINKS, RAW, REVISIONS
 from news_platform.rss.robots_gate import RobotsFile
-from news_platform.rss.worker import WorkOptions
 from news_platform.web.fetch import Response
 from news_platform.web.robots import Robots
 from news_platform.web.urls import url_hash
@@ -18,6 +18,7 @@ from news_platform_tests.fakes import response
 from news_platform_tests.rss.ledger_rows import read_full_text
 from news_platform_tests.rss.stages import FEED, NOW, SITE, WorkerHarness, add_pending, rows
 from news_platform_tests.rss.web import page
+from news_platform_tests.web.site import body, status
 
 
 def surveyed(body: bytes, *, read_at: datetime = NOW) -> RobotsFile:
@@ -118,6 +119,22 @@ def test_two_urls_with_the_same_content_are_a_duplicate_by_text_hash(
     index = {entry.url_hash: entry for entry in rows(harness.engine, ARTICLES_INDEX)}
     copied = index[url_hash(second)]
     assert (copied.is_duplicate, copied.reason, copied.row_id_raw) == (True, "text", main.row_id)
+
+
+def test_a_host_that_asks_us_to_wait_is_not_asked_for_its_other_articles(
+    sqlite_harness: WorkerHarness,
+) -> None:
+    engine = sqlite_harness.engine
+    add_pending(engine, *(f"{SITE}/{number}" for number in range(40)), "https://b.example/a")
+    sites = {f"post.example/{n}": status(429, Retry_After="7200") for n in range(40)}
+    sites |= {"b.example/a": body(page("b"), Content_Type="text/html")}
+    report, site = sqlite_harness.work_site(sites)
+    assert report.outcomes == {"stored": 1, "retry": 2, "deferred": 38}
+    pages = [path for host, path in site.requests if host == "post.example"]
+    assert len(pages) == 3, "robots.txt, and as many pages as a host may have at once"
+    waiting = [row for row in rows(engine) if row.status == "pending"]
+    assert sorted(row.retries for row in waiting) == [0] * 38 + [1] * 2
+    assert all(row.next_try_at - NOW > timedelta(hours=1.9) for row in waiting)
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def test_a_large_cluster_hides_no_other_article(readers: list[IndexReader]) -> N
     ordered = search(readers, AllOf(()), SearchOptions(limit=300)).hits
     last = {hit.url_hash for hit in ordered[-2:]}
 
-    def clusters(hits: Sequence[Hit]) -> dict[str, str]:
-        return {hit.url_hash: "one" for hit in hits if hit.url_hash not in last}
+    def clusters(hits: Sequence[Hit]) -> list[str | None]:
+        return [None if hit.url_hash in last else "one" for hit in hits]
 
     found = search(readers, AllOf(()), SearchOptions(limit=3), clusters_of=clusters)
     assert [hit.url_hash for hit in found.hits] == [

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES, SEARCH_INDEX
+from news_platform.search.index_engine import IndexEngine
 from news_platform.search.pipeline import (
+    MONTHS_DATASET,
     build_day,
     build_month,
     index_facets,
@@ -87,11 +89,17 @@ def test_a_day_that_is_removed_is_not_found_in_the_month(
     fill(local_store, tmp_path)
     join(local_store)
     delete_marker(local_store, CRAWL_ARTICLES.name, DAYS[1])
-    assert build_day(local_store, DAYS[1], now=NOW) is None
+    engine = IndexEngine(local_store, NOW)
+    engine.delete([DAYS[1]])
     expected = {day: 6 for day in DAYS if day != DAYS[1]}
     assert counts(local_store, tmp_path) == expected
     assert join(local_store) == [MONTH]
     assert counts(local_store, tmp_path) == expected
+    # With its last day the month goes, too.
+    engine.delete([day for day in expected if day.startswith(MONTH)])
+    assert counts(local_store, tmp_path) == {DAYS[-1]: 6}
+    assert list(local_store.list(index_folder(MONTH))) == []
+    assert read_markers(local_store, MONTHS_DATASET) == {}
 
 
 def test_builds_that_no_day_names_go_after_the_grace_period(

@@ -8,6 +8,7 @@ import pytest
 from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.errors import InputError
 from news_platform.search.engine import SearchOptions
+from news_platform.search.index_engine import IndexEngine
 from news_platform.search.pipeline import (
     build_day,
     index_problems,
@@ -47,6 +48,7 @@ def test_a_changed_day_is_built_again_and_a_removed_one_goes(
     assert len(found(local_store, tmp_path, "day:2025-11-01")) == 5
     delete_marker(local_store, CRAWL_ARTICLES.name, DAY)
     assert build_day(local_store, DAY, now=NOW) is None
+    IndexEngine(local_store, NOW).delete([DAY])
     assert list(local_store.list(index_folder(DAY))) == []
     with pytest.raises(InputError, match="there is no search index"):
         found(local_store, tmp_path, "bridge")

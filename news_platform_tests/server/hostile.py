@@ -1,4 +1,4 @@
-"""Thirty titles and texts that try to break a page, its layout or its reader's trust."""
+"""Titles and texts that try to break a page, its layout or its reader's trust, or Markdown."""
 
 _SCRIPT = "<script>document.title='owned'; console.error('owned')</script>"
 
@@ -35,3 +35,33 @@ HOSTILE = (
     "🏴\U000e0067\U000e0062 \U000e0001tags \ud83d lone half".encode(errors="replace").decode(),
 )
 assert len(HOSTILE) == 30
+
+# What Dagster's UI would render as Markdown: {} is where the browser is to go.
+_FORMS = (
+    "![]({})",
+    '![x]({} "title")',
+    "![x][r] [r]: {}",
+    "![](<{}>)",
+    "[![]({})](x)",
+    "[click]({})",
+    "<{}>",
+    "see {} now",
+    "<img src={}>",
+    '<img src="x" onerror="fetch(\'{}\')">',
+    "<svg><image href={} /></svg>",
+    "<iframe src={}></iframe>",
+    "<link rel=stylesheet href={}>",
+    "<style>@import '{}'</style>",
+    "a|![]({})|b",
+    "\\|![]({})",
+    "`![]({})",
+    "\\`![]({})`` `",
+    "line\n\n![]({})\n```\n![]({})",
+    "&#33;[]({}) &lt;img src={}&gt;",
+)
+_TARGETS = (
+    "/graphql?query=mutation{setAutoMaterializePaused(paused:true)}",
+    "http://127.0.0.1:9/leak.png",
+    "//www.evil.example/leak.png",
+)
+MARKDOWN = tuple(form.replace("{}", target) for form in _FORMS for target in _TARGETS)

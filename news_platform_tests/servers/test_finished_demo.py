@@ -1,16 +1,21 @@
-"""What the UI shows of a finished demo, in a real browser, and a backfill asked for by GraphQL."""
+"""What the UI shows of a finished demo, in a real browser, and what it does not let pages do."""
 
 import shutil
 import time
 from collections.abc import Iterator
 from datetime import date
 
+import dagster as dg
+import polars as pl
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, Response, expect
 
+from news_platform.datasets.registry import DATASETS
+from news_platform.defs.metadata import preview, run_metadata
 from news_platform.storage.commit.collected import collected_names
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import open_store
+from news_platform_tests.server.hostile import MARKDOWN
 from news_platform_tests.servers.browser import browsing
 from news_platform_tests.servers.dagster_ui import DagsterUi, running_ui
 from news_platform_tests.servers.demo import Demo
@@ -82,6 +87,72 @@ def _open(page: Page, entry: str) -> None:
     """Open a long metadata entry, which the UI keeps behind a link."""
     row = page.locator("tr", has=page.get_by_text(entry, exact=True))
     row.get_by_text("[Show Markdown]").first.click()
+
+
+@pytest.fixture(scope="module")
+def planted(demo: Demo, ui: DagsterUi) -> dict[str, str]:
+    """Let every asset report hostile text as its runs do; return the link to each."""
+    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
+        for name, dataset in DATASETS.items():
+            columns = [it.name for it in dataset.all_columns if it.dtype == pl.String()]
+            rows = pl.DataFrame({column: MARKDOWN for column in (*columns, "computed")})
+            tables = {
+                f"table_{start}": preview(dataset, rows[start:])
+                for start in range(0, len(MARKDOWN), 20)
+            }
+            told = run_metadata(dataset, {**tables, "text": " ".join(MARKDOWN)})
+            instance.report_runless_asset_event(dg.AssetMaterialization(name, metadata=told))
+    return {name: f"{ui.url}/assets/{name}?view=events" for name in DATASETS}
+
+
+def _requests(page: Page, address: str, tables: int) -> list[tuple[str, str, int]]:
+    """Open an asset's newest event and all its Markdown; return what the browser asked for."""
+    sent: list[tuple[str, str, int]] = []
+
+    def answered(response: Response) -> None:
+        sent.append((response.request.method, response.url, response.status))
+
+    def failed(request: Request) -> None:
+        sent.append((request.method, request.url, 0))
+
+    page.on("response", answered)
+    page.on("requestfailed", failed)
+    page.goto(address)
+    links = page.get_by_text("[Show Markdown]")
+    expect(links.nth(tables - 1)).to_be_visible()
+    for number in range(tables):
+        links.nth(number).click()
+        expect(page.locator("[role=dialog] table, [role=dialog] img").first).to_be_attached()
+        page.wait_for_timeout(50)
+        page.keyboard.press("Escape")
+    page.remove_listener("response", answered)
+    page.remove_listener("requestfailed", failed)
+    return [it for it in sent if not it[1].startswith(("data:", "blob:"))]
+
+
+def test_hostile_text_in_the_metadata_of_any_asset_asks_for_nothing(
+    ui: DagsterUi, page: Page, planted: dict[str, str]
+) -> None:
+    for name, address in planted.items():
+        for method, url, status in _requests(page, address, 3):
+            assert url.startswith(f"{ui.url}/"), (name, url)
+            assert "leak" not in url and (method, "/graphql?" in url) != ("GET", True), (name, url)
+            assert status < 400, (name, url, status)
+
+
+def test_the_webserver_refuses_what_raw_markdown_asks_for(
+    ui: DagsterUi, page: Page, demo: Demo
+) -> None:
+    """Show that the test above could fail, and that escaping is not the only guard."""
+    raw = dg.MetadataValue.md(f"![](/graphql?query=mutation{{x}})\n\n{'x ' * 2000}")
+    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization("captures", metadata={"raw": raw})
+        )
+    sent = _requests(page, f"{ui.url}/assets/captures?view=events", 1)
+    assert [it for it in sent if it[0] == "GET" and "/graphql?" in it[1]] == [
+        ("GET", f"{ui.url}/graphql?query=mutation%7Bx%7D", 400)
+    ]
 
 
 def test_a_backfill_of_two_days_completes(ui: DagsterUi, demo: Demo) -> None:

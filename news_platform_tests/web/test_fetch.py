@@ -344,14 +344,32 @@ def test_a_crawl_delay_keeps_requests_apart() -> None:
     assert 0.6 <= seconds < 2 and most == 1
 
 
-def test_cookies_are_neither_kept_nor_sent() -> None:
-    answers = {
-        "/": status(302, Location="/two", Set_Cookie="a=b"),
-        "/two": body(b"", Set_Cookie="a=b"),
-    }
-    _, site = asyncio.run(fetch_all(["http://a.example/"], answers))
-    assert len(site.headers) == 2
-    assert all("cookie" not in headers for headers in site.headers)
+def test_a_cookie_lives_within_one_fetch_and_goes_to_its_own_site() -> None:
+    """Many sites set a cookie and lead to the same page, which they show only with it."""
+
+    async def go() -> None:
+        async def gate(writer: asyncio.StreamWriter) -> None:
+            is_in = "seen=yes" in site.headers[-1].get("cookie", "")
+            found = redirect("https://b.example/end") if is_in else set_cookie
+            await found(writer)
+
+        set_cookie = status(302, Location="/page", Set_Cookie="seen=yes; Path=/; Secure")
+        end = body(b"the page", Set_Cookie="late=1")
+        async with fetching({"/page": gate, "/end": end}) as (fetcher, site):
+            for _ in range(2):
+                found = await fetcher.fetch("https://a.example/page")
+                assert (found.status, found.body) == (200, b"the page")
+            cookies = [headers.get("cookie") for headers in site.headers]
+            assert cookies == [None, "seen=yes", None] * 2
+
+    asyncio.run(go())
+
+
+def test_a_site_that_sets_the_same_cookie_for_ever_is_a_loop() -> None:
+    answers = {"/": status(302, Location="/", Set_Cookie="a=b")}
+    [found], site = asyncio.run(fetch_all(["http://a.example/"], answers))
+    assert isinstance(found, FetchError) and found.reason == "too_many_redirects"
+    assert len(site.requests) == 2
 
 
 def test_a_visitor_who_is_cancelled_or_fails_gives_the_slot_back() -> None:

@@ -13,11 +13,11 @@ from typing import Literal, Protocol
 import polars as pl
 
 from news_platform.corpus.rows import QUALITY_FLAGS
+from news_platform.datasets.feeds import CATEGORIES
 from news_platform.errors import InputError
 
 Keep = Literal["earliest", "longest"]
 FileFormat = Literal["parquet", "jsonl"]
-TOPICS = ("other", "politics", "sports")
 KEEPS: tuple[Keep, ...] = ("earliest", "longest")
 FORMATS: tuple[FileFormat, ...] = ("parquet", "jsonl")
 
@@ -83,7 +83,7 @@ class ExportSelection:
     days: Sequence[str]
     languages: Collection[str] = ()
     domains: Collection[str] = ()
-    topics: Collection[str] = ()
+    categories: Collection[str] = ()
     min_words: int = 0
     without_flags: Collection[str] = ()
     keep: Keep = "earliest"
@@ -91,7 +91,7 @@ class ExportSelection:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        _require("topic", self.topics, TOPICS)
+        _require("category", self.categories, CATEGORIES)
         _require("quality flag", self.without_flags, QUALITY_FLAGS)
         _require("order", (self.keep,), KEEPS)
 
@@ -103,7 +103,7 @@ class ExportSelection:
             "days": len(self.days),
             "languages": sorted(self.languages),
             "domains": sorted(self.domains),
-            "topics": sorted(self.topics),
+            "categories": sorted(self.categories),
             "min_words": self.min_words,
             "without_flags": sorted(self.without_flags),
             "keep": self.keep,
@@ -146,7 +146,7 @@ NARROW = (
     "text_hash",
     "domain",
     "language",
-    "topic",
+    "category_guess",
     "word_count",
     "quality_flags",
     "is_paywalled",
@@ -178,7 +178,10 @@ class Chosen:
 
 @dataclass(slots=True)
 class ArticleChoice:
-    """Collects the candidates frame by frame; `clusters` has url_hash and cluster_id."""
+    """Collects the candidates frame by frame.
+
+    `clusters` has the date, source, url_hash and cluster_id of articles.
+    """
 
     selection: ExportSelection
     stated_usage: StatedUsage
@@ -241,14 +244,17 @@ class ArticleChoice:
         first = ["word_count", *tie] if self.selection.keep == "longest" else tie
         down = [name == "word_count" for name in first]
         rows = rows.sort(first, descending=down)
-        rows = self._unique(rows, "address", "duplicate_address")
-        rows = self._unique(rows, "text", "duplicate_text")
-        if self.clusters is not None and self.clusters.height:
-            rows = self._unique(_with_clusters(rows, self.clusters), "cluster", "near_duplicate")
+        rows = _with_clusters(rows, self.clusters)
+        cluster, is_text = pl.col("cluster"), pl.col("text").is_first_distinct()
+        # An address may have another text on every day: only where no cluster tells them apart.
+        is_address = cluster.is_not_null() | pl.struct("cluster", "address").is_first_distinct()
+        rows = self._only(rows, is_address, "duplicate_address")
+        rows = self._only(rows, is_text, "duplicate_text")
+        rows = self._only(rows, cluster.is_null() | cluster.is_first_distinct(), "near_duplicate")
         return rows.select("day", "source", "address", "usage")
 
-    def _unique(self, rows: pl.DataFrame, by: str, reason: str) -> pl.DataFrame:
-        kept = rows.unique(by, keep="first", maintain_order=True)
+    def _only(self, rows: pl.DataFrame, keep: pl.Expr, reason: str) -> pl.DataFrame:
+        kept = rows.filter(keep)
         if kept.height < rows.height:
             self.dropped[reason] += rows.height - kept.height
         return kept
@@ -264,15 +270,17 @@ class ArticleChoice:
         return {rule: dict(sorted(found.items())) for rule, found in counts.items()}
 
 
-def _with_clusters(rows: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
-    """Add the cluster of each article; one without a cluster is its own."""
+def _with_clusters(rows: pl.DataFrame, clusters: pl.DataFrame | None) -> pl.DataFrame:
+    """Add the cluster of each article; null if it was not compared with others yet."""
+    if clusters is None:
+        return rows.with_columns(cluster=pl.lit(None, pl.Int64))
     known = clusters.select(
-        short_hash("url_hash").alias("address"), short_hash("cluster_id").alias("cluster")
+        pl.col("date").alias("day"),
+        "source",
+        short_hash("url_hash").alias("address"),
+        short_hash("cluster_id").alias("cluster"),
     )
-    joined = rows.join(
-        known.unique("address", keep="first"), on="address", how="left", maintain_order="left"
-    )
-    return joined.with_columns(cluster=pl.coalesce("cluster", -pl.col("address") - 1))
+    return rows.join(known, on=["day", "source", "address"], how="left", maintain_order="left")
 
 
 def _reason(selection: ExportSelection) -> pl.Expr:
@@ -280,7 +288,7 @@ def _reason(selection: ExportSelection) -> pl.Expr:
     chosen = {
         "other_language": ("language", selection.languages),
         "other_domain": ("domain", selection.domains),
-        "other_topic": ("topic", selection.topics),
+        "other_category": ("category_guess", selection.categories),
     }
     rules = {
         name: ~pl.col(column).fill_null("").is_in(sorted(wanted))

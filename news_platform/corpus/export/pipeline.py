@@ -55,7 +55,7 @@ class EmptySelection(InputError):
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How an export is written; `clusters_of` days (url_hash, cluster_id) joins similar texts.
+    """How an export is written; `clusters_of` has the clusters of similar texts by days.
 
     `count_tokens` is None without a tokenizer. `removal` is the card's text about removals.
     """

@@ -29,7 +29,6 @@ from news_platform.datasets.corpus import CURRENT, DELTA_TABLES, TRAINING_EXPORT
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
-    delete_marker,
     read_inputs,
     write_marker,
 )
@@ -172,12 +171,10 @@ def build_month(
 ) -> MonthReport:
     """Export a month and make it the current version; `selection` is completed with its days.
 
-    Articles that are taken down are left out.
+    Articles that are taken down are left out. A month without days stays as it is.
     """
-    inputs = wanted_inputs(store, TRAINING_EXPORT, selection).get(month)
-    if inputs is None or inputs == REMOVED:
-        remove_month(store, month)
-        delete_marker(store, TRAINING_EXPORT.name, month)
+    inputs = wanted_inputs(store, TRAINING_EXPORT, selection).get(month, REMOVED)
+    if inputs == REMOVED:
         return MonthReport(month, None, None)
     days = {
         day

@@ -1,7 +1,8 @@
 """Serve the Dagster UI of a workspace file to loopback names and configured hosts only.
 
 `python -m news_platform.defs.services.webserver` replaces `dagster-webserver`, which answers every
-Host header and has no option to change that. It builds Dagster's own app and wraps it.
+Host header, runs the mutations of any page that a browser shows beside it, and has no option to
+change that. It builds Dagster's own app and wraps it. In our image it has the name of the other.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from dagster_webserver.version import __version__
 from news_platform.defs.services.dev import dagster_log_format
 from news_platform.errors import NewsPlatformError
 from news_platform.settings import load_settings
-from news_platform.web.allowed_hosts import AllowedHosts, allowed_names
+from news_platform.web.allowed_hosts import AllowedHosts, Message, allowed_names
 
 _POLL_MILLISECONDS = 2_000
 _LOG = logging.getLogger("dagster-webserver")
@@ -80,9 +81,23 @@ def _app(context: WorkspaceProcessContext, allowed: frozenset[str]) -> AllowedHo
     app = create_app_from_workspace_process_context(
         context, live_data_poll_rate=_POLL_MILLISECONDS, lifespan=_lifespan
     )
-    names = ", ".join(sorted(allowed))
-    cure = f"use one of {names}, or add a name to NEWS_PLATFORM_ALLOWED_HOSTS"
-    return AllowedHosts(app, allowed=allowed, cure=cure)
+    return AllowedHosts(app, allowed=allowed, also=graphql_refusal)
+
+
+def graphql_refusal(scope: Message) -> str | None:
+    """Return why a GraphQL request is refused: Dagster would run a mutation that an image asks for.
+
+    A GET that asks for HTML gets the playground, whatever its query.
+    """
+    if scope["type"] != "http" or not scope["path"].rstrip("/").endswith("/graphql"):
+        return None
+    sent = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    if scope["method"] == "POST":
+        is_json = sent.get(b"content-type", "").partition(";")[0].strip() == "application/json"
+        return None if is_json else "GraphQL must be sent as Content-Type: application/json"
+    if scope["method"] == "GET" and "text/html" in sent.get(b"accept", ""):
+        return None
+    return "GraphQL must be sent by POST"
 
 
 @contextlib.asynccontextmanager

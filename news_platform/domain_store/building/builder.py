@@ -265,8 +265,6 @@ def require_allowed(removal: Removal, options: BuildOptions) -> None:
             removal.batches,
             removal.held,
             share=options.removal_share,
-            cure="restore their inputs, or repeat with --allow-removal (in Dagster with the run "
-            "config `allow_removal: true`)",
         )
 
 

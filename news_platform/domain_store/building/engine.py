@@ -50,7 +50,7 @@ from news_platform.domain_store.manifest import (
 )
 from news_platform.domain_store.staging.engine import touched_buckets
 from news_platform.domain_store.staging.stage import built_ranges
-from news_platform.storage.commit.markers import fingerprint
+from news_platform.storage.commit.markers import delete_marker, fingerprint
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import scan_table
@@ -103,6 +103,15 @@ class StoreEngine:
             if rows or _has_undescribed(self._files("data", bucket), tables):
                 done += clean_bucket(self, bucket, target)
         return done
+
+    def delete(self, units: Collection[str]) -> None:
+        """Delete ranges of buckets: first their manifests, then their markers."""
+        for key in units:
+            for bucket in self._buckets(key):
+                for folder in reversed(bucket_folders(bucket)):
+                    self.store.delete(info.path for info in self.store.list(folder))
+                self.store.delete([view_path(bucket)])
+            delete_marker(self.store, self.dataset.name, key)
 
     def _ranges(self) -> list[str]:
         if not self.store.exists(STORE_FILE):

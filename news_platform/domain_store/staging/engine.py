@@ -27,9 +27,19 @@ from news_platform.domain_store.layout import (
     staged_path,
 )
 from news_platform.domain_store.manifest import read_bucket_count
-from news_platform.domain_store.staging.stage import REVISIONS, Staged, read_staged
+from news_platform.domain_store.staging.stage import (
+    REVISIONS,
+    Staged,
+    delete_staged,
+    read_staged,
+)
 from news_platform.errors import Conflict
-from news_platform.storage.commit.markers import Marker, change_report, read_inputs
+from news_platform.storage.commit.markers import (
+    Marker,
+    change_report,
+    delete_marker,
+    read_inputs,
+)
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table, scan_table
@@ -75,6 +85,12 @@ class StagedEngine:
                 done += clean_cell(self.store, staged, unit, bucket, target)
             done += self._delete_others(unit, bucket, target)
         return done
+
+    def delete(self, units: Collection[str]) -> None:
+        """Remove batches: first their markers, then their files."""
+        for batch in units:
+            delete_marker(self.store, self.dataset.name, batch)
+            delete_staged(self.store, batch, buckets=read_bucket_count(self.store))
 
     def _covers(self, info: ObjectInfo, target: Target) -> bool:
         return target.covers_file(self.dataset, {}, partial(self.store.read, info.path))

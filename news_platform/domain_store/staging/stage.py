@@ -5,7 +5,7 @@ written next to the old one. Then the marker is replaced, and only then the old 
 readers that start at the marker see either the old or the new batch.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -53,7 +53,6 @@ from news_platform.domain_store.staging.rows import (
 from news_platform.errors import StorageError
 from news_platform.storage.commit.markers import (
     Marker,
-    delete_marker,
     fingerprint,
     read_inputs,
     read_markers,
@@ -69,6 +68,7 @@ from news_platform.takedowns.match import Takedowns
 FORMAT = versions.STORE_FORMAT
 # Facts of this many records are Python objects at a time; a Polars column takes far less memory.
 FACTS_PER_FRAME = 5_000
+_CONCURRENT_DELETES = 8
 # In the report of a batch whose files were deleted, see `domain_store/retention.py`.
 EXPIRED_AT = "expired_at"
 # In the report: the name of the files in buckets that were written again, see `engine.py`.
@@ -126,7 +126,7 @@ def stage_batch(
     # Last: until then, readers find the old batch.
     scope = batch_scope(report.cells, options.buckets)
     write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report), scope=scope)
-    _delete_others(store, batch, keep=uploads.paths, options=options)
+    delete_staged(store, batch, buckets=options.buckets, keep=uploads.paths)
     return report
 
 
@@ -138,9 +138,8 @@ def stage_input(
     options: BuildOptions,
     now: datetime | None = None,
 ) -> StageReport:
-    """Replace the batch with the rows of these files; remove it when there is no input."""
+    """Replace the batch with the rows of these files; without an input it stays as it is."""
     if found is None:
-        unstage_batch(store, batch, options=options)
         return StageReport(batch, 0, 0, 0, 0, {})
     frames = iter_rows(found.store, found.paths, scratch=options.scratch)
     if found.expired:
@@ -148,12 +147,6 @@ def stage_input(
     return stage_batch(
         frames, store=store, batch=batch, inputs=found.inputs, options=options, now=now
     )
-
-
-def unstage_batch(store: ObjectStore, batch: str, *, options: BuildOptions) -> None:
-    """Remove a batch whose input is gone: first its marker, then its files."""
-    delete_marker(store, DATASET, batch)
-    _delete_others(store, batch, keep=set(), options=options)
 
 
 def _write(
@@ -266,18 +259,18 @@ def _split(run: DomainRun, size: int) -> tuple[DomainRun, DomainRun | None]:
     return head, tail
 
 
-def _delete_others(
-    store: ObjectStore, batch: str, *, keep: set[str], options: BuildOptions
+def delete_staged(
+    store: ObjectStore, batch: str, *, buckets: int, keep: Collection[str] = ()
 ) -> None:
-    """Delete the files of earlier versions and attempts of the batch in all buckets."""
+    """Delete the files of a batch in all buckets, but for those of its current version."""
 
     def delete_in(bucket: int) -> None:
         found = [info.path for info in store.list(staged_folder(bucket, batch))]
         store.delete(path for path in found if path not in keep)
 
     # In all buckets, because an earlier version may have files where this one has none.
-    with ThreadPoolExecutor(options.uploads) as pool:
-        list(pool.map(delete_in, range(options.buckets)))
+    with ThreadPoolExecutor(_CONCURRENT_DELETES) as pool:
+        list(pool.map(delete_in, range(buckets)))
 
 
 def _as_json(report: StageReport) -> dict[str, object]:

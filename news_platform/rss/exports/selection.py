@@ -16,6 +16,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.feeds import ARTICLES
+from news_platform.rss.ledger.feed_rows import in_group
 from news_platform.rss.ledger.tables import FEEDS, LINKS, RAW
 from news_platform.rss.text_query import TextQuery
 from news_platform.storage.sql.engine import read_transaction
@@ -162,12 +163,12 @@ def _list(value: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _feeds_of_groups(engine: sa.Engine, groups: Sequence[str]) -> frozenset[str]:
-    """Return the addresses of the feeds in these groups."""
+    """Return the addresses of the feeds in these groups and in those below them."""
     if not groups:
         return frozenset()
     chosen = sa.select(FEEDS.c.feed_url, FEEDS.c.feed_url_canon)
     with read_transaction(engine) as connection:
-        rows = connection.execute(chosen.where(FEEDS.c.feed_group.in_(groups)))
+        rows = connection.execute(chosen.where(sa.or_(*map(in_group, groups))))
         return frozenset(url for row in rows for url in row)
 
 

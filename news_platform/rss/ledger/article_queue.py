@@ -5,13 +5,16 @@ The table of articles has the present state alone; each change is appended to `a
 the transaction that makes it. The newest changes of an article are kept, and end with it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from news_platform.isolation.boundary import boundary
 from news_platform.rss.ledger.tables import (
     ALERT_MATCHES,
     ANALYSES,
@@ -22,7 +25,7 @@ from news_platform.rss.ledger.tables import (
     RAW,
     REVISIONS,
 )
-from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.rss.ledger.transactions import LedgerTransaction, unnumbered_transaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import (
     LeaseTable,
@@ -32,6 +35,8 @@ from news_platform.storage.sql.leases import (
     is_held,
     renew,
 )
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
+from news_platform.web.urls import canonical_url, url_host
 
 _LEASES = LeaseTable(
     key=RAW.c.row_id,
@@ -54,6 +59,7 @@ _CLAIM_COLUMNS = (
     RAW.c.text_hash,
     RAW.c.text_source,
     RAW.c.deferred_since,
+    RAW.c.title,
 )
 # Of one source; the newest of a long feed must not keep all other sites waiting.
 _SHARE_PER_CLAIM = 0.2
@@ -63,7 +69,14 @@ MOST_STATES = 40
 _TRIMMED_EVERY = 8
 _LONGEST_REASON = 300
 # A closed row belongs to no worker.
-UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None, "deferred_since": None}
+UNLOCKED: dict[str, Any] = {
+    "lock_owner": "",
+    "lock_at": None,
+    "deferred_since": None,
+    "fetch_again": False,
+}
+# The publisher changed the article: it is due at once, and all retries count anew.
+DUE: dict[str, Any] = {"status": "pending", "next_try_at": None, "retries": 0}
 
 
 OpenStatus = Literal["pending", "skipped", "error"]
@@ -85,6 +98,51 @@ class ArticleClaim:
     text_hash: str
     text_source: str = ""
     deferred_since: datetime | None = None
+    title: str = ""
+
+    @property
+    def link(self) -> str:
+        """Return the canonical form of the feed's link; a redirect gives the row another URL."""
+        return canonical_url(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """How articles are claimed, fetched and stored."""
+
+    pending_batch_size: int = 100
+    lease_seconds: int = 600
+    max_retries: int = 5
+    # The wait after the first failure; it doubles with each further one, up to a day.
+    retry_seconds: int = 600
+    concurrency: int = 32
+    robots_cache_seconds: int = 24 * 3600
+    # An article is skipped whose robots.txt could not be read for this long.
+    robots_patience_seconds: int = 7 * 24 * 3600
+    extractors: int = 2
+    # None means no limit: work until nothing is due.
+    max_articles: int | None = None
+    takedowns: Takedowns = NO_TAKEDOWNS
+    # Called with the addresses of a page that turned out to be taken down.
+    keep_alias: Callable[[Sequence[str]], object] = len
+
+
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """How many articles a worker claimed, and the number of articles by outcome."""
+
+    claimed: int
+    outcomes: Mapping[str, int]
+
+    @property
+    def stored(self) -> int:
+        """Return how many articles were stored or revised."""
+        return self.outcomes.get("stored", 0) + self.outcomes.get("revised", 0)
+
+    @property
+    def duplicates(self) -> int:
+        """Return how many articles were duplicates, by URL or by text."""
+        return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
 
 
 def claim_articles(
@@ -121,6 +179,21 @@ def _fair_share(is_due: sa.ColumnElement[bool], limit: int) -> sa.Select[tuple[i
     return sa.select(ranked.c.row_id).order_by(*order).limit(limit)
 
 
+def interleave_hosts(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
+    """Return the claims with their hosts taking turns.
+
+    Requests to one host wait for each other; in turns, one host cannot stop all consumers.
+    """
+    by_host: dict[str, deque[ArticleClaim]] = {}
+    for claim in claims:
+        host = ""
+        with boundary("article", claim.url_canon):
+            host = url_host(claim.url_canon)
+        by_host.setdefault(host, deque()).append(claim)
+    turns = zip_longest(*by_host.values())
+    return [claim for turn in turns for claim in turn if claim is not None]
+
+
 def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> bool:
     """Return whether any article can be claimed now."""
     is_due = _is_due(lease_seconds=lease_seconds, now=now)
@@ -131,7 +204,7 @@ def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) ->
 
 def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: datetime) -> None:
     """Restart the leases of these claims; a claim that another worker took over is not renewed."""
-    with engine.begin() as connection:
+    with unnumbered_transaction(engine) as connection:
         for claim in claims:
             # The table stores the start of a lease, so the length does not matter here.
             renew(connection, _LEASES, held_by(claim), term=LeaseTerm(now, 0))
@@ -180,20 +253,49 @@ def close_article(
 ) -> bool:
     """End a claim that gave no text; return False if another worker has taken the article over.
 
-    An article that was stored before, and whose second fetch failed, stays stored. `columns` are
-    further columns, such as when to try again.
+    An article that was stored before, and whose second fetch failed, stays stored; one that its
+    publisher changed meanwhile is due again. `columns` are further columns, such as when to try
+    again.
     """
-    new = "stored" if claim.text_hash and status != "pending" else status
-    values = {**UNLOCKED, "status": new, "error_msg": reason, "changed_seq": transaction.seq}
-    closed = transaction.connection.execute(
-        sa.update(RAW).where(held_by(claim)).values({**values, **columns}).returning(RAW.c.row_id)
-    )
-    if closed.one_or_none() is None:
+    held = sa.select(RAW.c.fetch_again).where(held_by(claim)).with_for_update()
+    fetch_again = transaction.connection.execute(held).scalar_one_or_none()
+    if fetch_again is None:
         return False
-    note_states(transaction.connection, [claim.row_id], new, now=now, reason=reason)
+    new = "stored" if claim.text_hash and status != "pending" else status
+    values = {**UNLOCKED, "status": new, "error_msg": reason, **columns}
+    if fetch_again:
+        values |= DUE
+    changed = sa.update(RAW).where(RAW.c.row_id == claim.row_id)
+    transaction.connection.execute(changed.values(changed_seq=transaction.seq, **values))
+    status_now = values["status"]
+    note_states(transaction.connection, [claim.row_id], status_now, now=now, reason=reason)
     if claim.attempt % _TRIMMED_EVERY == 0:
         _trim_states(transaction.connection, claim.row_id)
     return True
+
+
+def queue_duplicate(
+    transaction: LedgerTransaction, row_id: int, url_hash: str, *, now: datetime, reason: str
+) -> None:
+    """Queue an article again that was only known as a duplicate by its text."""
+    connection, seq = transaction.connection, transaction.seq
+    index = ARTICLES_INDEX.c
+    main = sa.select(index.row_id_raw).where(index.url_hash == url_hash).scalar_subquery()
+    chosen = sa.select(RAW.c.row_id, RAW.c.aliases).where(RAW.c.row_id == main)
+    for main_id, aliases in connection.execute(chosen).all():
+        own = sa.select(RAW.c.article_url_canon, RAW.c.aliases).where(RAW.c.row_id == row_id)
+        url, others = connection.execute(own).one()
+        kept = tuple(alias for alias in aliases if alias not in (url, *others))
+        changed = sa.update(RAW).where(RAW.c.row_id == main_id)
+        connection.execute(changed.values(aliases=kept, changed_seq=seq))
+    own_address = {"row_id_raw": row_id, "is_duplicate": False, "reason": "", "changed_seq": seq}
+    changed = sa.update(ARTICLES_INDEX).where(index.url_hash == url_hash)
+    connection.execute(changed.values(own_address))
+    # The text that it may have is that of the other article, and does not count as its own.
+    no_text = {"text_hash": "", "clean_text": "", "clean_text_len": 0}
+    changed = sa.update(RAW).where(RAW.c.row_id == row_id)
+    connection.execute(changed.values(**DUE, **no_text, processed_at=None, changed_seq=seq))
+    note_states(connection, [row_id], "pending", now=now, reason=reason)
 
 
 def forget_article(transaction: LedgerTransaction, claim: ArticleClaim) -> bool:

@@ -4,17 +4,28 @@ Each result is written in one ledger transaction, and only while the worker's cl
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.article_queue import UNLOCKED, ArticleClaim, held_by, note_states
+from news_platform.articles.article import titles_agree
+from news_platform.rss.ledger.article_queue import (
+    DUE,
+    UNLOCKED,
+    ArticleClaim,
+    held_by,
+    note_states,
+)
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.web.urls import url_hash
 
-StoreResult = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]
+StoreResult = Literal[
+    "stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "kept", "retry", "lost"
+]
 
 
 def store_article(
@@ -24,51 +35,119 @@ def store_article(
     *,
     link_hashes: Sequence[str],
     now: datetime,
+    is_stated: bool = False,
 ) -> StoreResult:
     """Store the article, or mark its row as a duplicate of the row that was there first.
 
     `columns` are the columns of Raw that the page fills, `link_hashes` the URL hashes of the pages
-    it links to.
+    it links to. `is_stated` says that the URL is not where the page was found but the one that it
+    states. An article that has a text never becomes a duplicate: it keeps that text.
     """
-    writer, held = _Writer(transaction, now), sa.select(RAW).where(held_by(claim))
+    writer = _Writer(transaction, now)
+    held = sa.select(RAW.c.row_id).where(held_by(claim)).with_for_update()
     # Locked until the commit, so that no other worker can claim the row in between.
-    row = transaction.connection.execute(held.with_for_update()).one_or_none()
-    if row is None:
+    if transaction.connection.execute(held).one_or_none() is None:
         return "lost"
-    # Checked by the final URL: the page may have redirected to an article that is known.
+    row = writer.row(claim.row_id)
+    if row.text_hash and (reason := taken_by(transaction.connection, row.row_id, columns)):
+        writer.close(row, error_msg=reason)
+        return "kept"
+    # Found by the final URL: the page may have redirected to an article that is known.
     main = writer.row_of_url(columns["url_hash"])
-    if main is not None and main != claim.row_id:
-        writer.mark_duplicate(row, main=main, reason="url")
-        return "duplicate_url"
-    twin = writer.row_of_text(columns["text_hash"], other_than=claim.row_id)
-    if twin is not None and (twin.found_at, twin.row_id) < (row.found_at, row.row_id):
+    if main is not None and main.row_id != row.row_id:
+        if is_stated and not titles_agree(main.title, columns["title"]):
+            # Another process has just stored a page of the same template; its file is ours now.
+            writer.close(main, error_msg="", **DUE)
+            writer.close(row, error_msg="another article has its address", **DUE)
+            return "retry"
+        if main.text_hash:
+            writer.mark_duplicate(row, main=main.row_id, reason="url")
+            return "duplicate_url"
+        # The known address has failed or waits until now: this is its text.
+        row, other = (row, main) if row.text_hash else (main, row)
+        writer.mark_duplicate(other, main=row.row_id, reason="url")
+    twin = _twin(transaction.connection, columns["unique_text_hash"], other_than=row.row_id)
+    if twin is not None and (
+        twin.status != "stored" or (twin.found_at, twin.row_id) < (row.found_at, row.row_id)
+    ):
         writer.mark_duplicate(row, main=twin.row_id, reason="text")
         return "duplicate_text"
     if twin is not None:
         # The other one was found later and only finished first.
         writer.mark_duplicate(twin, main=row.row_id, reason="text")
-        writer.write_links(twin.row_id, ())
-        row = transaction.connection.execute(held).one()
-    result = writer.add_revision(row, columns) if row.text_hash else "stored"
-    moved = columns["url_hash"] != row.url_hash
-    writer.update_raw(
-        row.row_id,
-        **_with_feed_facts(row, columns),
-        **UNLOCKED,
-        status="stored",
-        full_text_expired_at=None,
-        aliases=tuple(dict.fromkeys((*row.aliases, *([row.article_url_canon] if moved else ())))),
-        processed_at=now,
-        # A revision stays in the daily file of the day when the article was first stored.
-        stored_at=row.stored_at or now,
-        next_try_at=None,
-        error_msg="",
-    )
-    note_states(transaction.connection, [row.row_id], "stored", now=now)
-    writer.write_index(row, columns, revised=result == "revised")
-    writer.write_links(claim.row_id, link_hashes)
+    result = writer.store(writer.row(row.row_id), columns)
+    writer.write_links(row.row_id, link_hashes)
     # Of the two, one was counted as stored already, and the other is the duplicate.
     return "duplicate_text" if twin is not None else result
+
+
+@dataclass(frozen=True, slots=True)
+class AddressHolder:
+    """The article that has an address; it is doubtful if its page may be that of another one."""
+
+    row_id: int
+    title: str
+    is_doubtful: bool
+
+
+def other_holders(
+    connection: sa.Connection, row_id: int, urls: Iterable[str]
+) -> dict[str, AddressHolder]:
+    """Return the other articles that ArticlesIndex holds for canonical URLs."""
+    raw, keys = RAW.c, {url_hash(url): url for url in urls}
+    is_doubtful = sa.and_(raw.page_doubt != "", raw.status == "stored")
+    chosen = (
+        sa.select(ARTICLES_INDEX.c.url_hash, raw.row_id, raw.title, is_doubtful)
+        .join(RAW, ARTICLES_INDEX.c.row_id_raw == raw.row_id)
+        .where(ARTICLES_INDEX.c.url_hash.in_(keys), raw.row_id != row_id)
+    )
+    return {keys[row[0]]: AddressHolder(*row[1:]) for row in connection.execute(chosen)}
+
+
+def retract_article(
+    transaction: LedgerTransaction, row_id: int, reason: str, *, now: datetime
+) -> str:
+    """Take the text of another page back from an article; return its url_hash, or '' if gone."""
+    writer = _Writer(transaction, now)
+    chosen = sa.select(RAW).where(RAW.c.row_id == row_id, RAW.c.status == "stored")
+    row = transaction.connection.execute(chosen.with_for_update()).one_or_none()
+    if row is None:
+        return ""
+    emptied = {"text_hash": "", "clean_text": "", "clean_text_len": 0, "full_text_ref": ""}
+    writer.update_raw(row_id, **emptied, unique_text_hash=None, status="error", error_msg=reason)
+    writer.write_links(row_id, ())
+    note_states(transaction.connection, [row_id], "error", now=now, reason=reason)
+    return str(row.url_hash)
+
+
+def taken_by(connection: sa.Connection, row_id: int, columns: Mapping[str, Any]) -> str:
+    """Return why an article that has a text must not get these columns, or ''.
+
+    Its page has come to show another article, or leads to one.
+    """
+    index, raw = ARTICLES_INDEX.c, RAW.c
+    chosen = (
+        sa.select(raw.row_id)
+        .join(ARTICLES_INDEX, index.row_id_raw == raw.row_id)
+        .where(index.url_hash == columns["url_hash"], raw.text_hash != "", raw.row_id != row_id)
+    )
+    main = connection.execute(chosen).scalar_one_or_none()
+    if main is not None:
+        return f"its page leads to row {main}"
+    twin = _twin(connection, columns["unique_text_hash"], other_than=row_id)
+    return "" if twin is None else f"its page has the text of row {twin.row_id}"
+
+
+def _twin(
+    connection: sa.Connection, unique_text_hash: str | None, *, other_than: int
+) -> sa.Row[Any] | None:
+    """Return the other row that has this text, or None."""
+    if unique_text_hash is None:
+        return None
+    is_same = RAW.c.unique_text_hash == unique_text_hash
+    return connection.execute(
+        sa.select(RAW).where(is_same, RAW.c.row_id != other_than)
+    ).one_or_none()
 
 
 def rewrite_article(
@@ -88,11 +167,12 @@ def rewrite_article(
     row = transaction.connection.execute(chosen.with_for_update()).one_or_none()
     if row is None:
         return "gone"
-    twin = writer.row_of_text(columns["text_hash"], other_than=row_id)
-    if twin is not None:
+    twin = _twin(transaction.connection, columns["unique_text_hash"], other_than=row_id)
+    if twin is not None and (twin.found_at, twin.row_id) < (row.found_at, row_id):
         writer.mark_duplicate(row, main=twin.row_id, reason="text")
-        writer.write_links(row_id, ())
         return "duplicate_text"
+    if twin is not None:
+        writer.mark_duplicate(twin, main=row_id, reason="text")
     facts = _with_feed_facts(row, columns)
     if all(getattr(row, name) == value for name, value in facts.items()):
         seen = sa.update(RAW).where(RAW.c.row_id == row_id).values(reextracted_at=now)
@@ -113,7 +193,8 @@ def text_delta(old: str, new: str) -> str:
 
 def _with_feed_facts(row: sa.Row[Any], columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns; the date and title of the page come first, those of the feed second."""
-    return {**columns, **{it: columns[it] or getattr(row, it) for it in ("published_at", "title")}}
+    filled = ("published_at", "stated_published_at", "title")
+    return {**columns, **{it: columns[it] or getattr(row, it) for it in filled}}
 
 
 class _Writer:
@@ -124,16 +205,15 @@ class _Writer:
         self.seq = transaction.seq
         self.now = now
 
-    def row_of_url(self, url_hash: str) -> int | None:
-        """Return the row_id that ArticlesIndex holds for a URL, or None."""
-        chosen = sa.select(ARTICLES_INDEX.c.row_id_raw).where(ARTICLES_INDEX.c.url_hash == url_hash)
-        return self.connection.execute(chosen).scalar_one_or_none()
+    def row(self, row_id: int) -> sa.Row[Any]:
+        return self.connection.execute(sa.select(RAW).where(RAW.c.row_id == row_id)).one()
 
-    def row_of_text(self, text_hash: str, *, other_than: int) -> sa.Row[Any] | None:
-        chosen = sa.select(RAW).where(
-            RAW.c.text_hash == text_hash, RAW.c.status == "stored", RAW.c.row_id != other_than
-        )
-        return self.connection.execute(chosen.limit(1)).one_or_none()
+    def row_of_url(self, url_hash: str) -> sa.Row[Any] | None:
+        """Return the row that ArticlesIndex holds for a URL, or None."""
+        is_same = ARTICLES_INDEX.c.row_id_raw == RAW.c.row_id
+        chosen = sa.select(RAW).join(ARTICLES_INDEX, is_same)
+        found = self.connection.execute(chosen.where(ARTICLES_INDEX.c.url_hash == url_hash))
+        return found.one_or_none()
 
     def update_raw(self, row_id: int, **values: Any) -> None:
         changed = sa.update(RAW).where(RAW.c.row_id == row_id)
@@ -143,10 +223,41 @@ class _Writer:
         changed = sa.update(ARTICLES_INDEX).where(where)
         self.connection.execute(changed.values(changed_seq=self.seq, **values))
 
+    def close(self, row: sa.Row[Any], **columns: Any) -> None:
+        """End the claim of a row that has a text; it is due if its publisher changed it since."""
+        values = {**UNLOCKED, "status": "stored", "processed_at": self.now, "next_try_at": None}
+        values |= {**columns, **(DUE if row.fetch_again else {})}
+        self.update_raw(row.row_id, **values)
+        reason = columns["error_msg"]
+        note_states(self.connection, [row.row_id], values["status"], now=self.now, reason=reason)
+
+    def store(self, row: sa.Row[Any], columns: Mapping[str, Any]) -> StoreResult:
+        """Write the columns to a row that no other has the URL or the text of."""
+        result = self.add_revision(row, columns) if row.text_hash else "stored"
+        moved = [row.article_url_canon] if columns["url_hash"] != row.url_hash else []
+        self.close(
+            row,
+            **_with_feed_facts(row, columns),
+            full_text_expired_at=None,
+            aliases=tuple(dict.fromkeys((*row.aliases, *moved))),
+            # A revision stays in the daily file of the day when the article was first stored.
+            stored_at=row.stored_at or self.now,
+            error_msg="",
+        )
+        self.write_index(row, columns, revised=result == "revised")
+        return result
+
     def mark_duplicate(self, row: sa.Row[Any], *, main: int, reason: str) -> None:
         """Close the row as a duplicate and add its URLs and feeds to the main row."""
-        closed = {**UNLOCKED, "status": "duplicate", "error_msg": "", "processed_at": self.now}
-        self.update_raw(row.row_id, **closed)
+        self.update_raw(
+            row.row_id,
+            **UNLOCKED,
+            status="duplicate",
+            error_msg="",
+            processed_at=self.now,
+            unique_text_hash=None,
+        )
+        self.write_links(row.row_id, ())
         self.update_index(
             ARTICLES_INDEX.c.row_id_raw == row.row_id,
             row_id_raw=main,

@@ -6,6 +6,7 @@ poll it becomes a skipped one, so that nothing is lost without a trace. A known 
 article is kept in `feed_items`: a difference means that the publisher changed the article.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,9 +14,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.articles.article import titles_agree
 from news_platform.rss.feeds import FeedEntry, with_link_key
-from news_platform.rss.ledger.article_queue import note_states
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, FEED_POLLS, RAW
+from news_platform.rss.ledger.article_queue import DUE, note_states, queue_duplicate
+from news_platform.rss.ledger.feed_items import (
+    SaidBefore,
+    believed_date,
+    has_items,
+    insert_items,
+    read_items,
+    replace_items,
+)
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.storage.chunks import chunked
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
@@ -24,8 +34,10 @@ from news_platform.web.urls import registrable_domain, url_host
 # Why a row was skipped that the limit of a poll left out; a later poll takes it if it still can.
 LIMIT = "limit"
 _AGAIN = "a feed lists it again"
+_MOVED = "its feed links to a new address"
 _SEEN_COLUMNS = (
     RAW.c.row_id,
+    RAW.c.url_hash,
     RAW.c.title,
     RAW.c.published_at,
     RAW.c.sources_list,
@@ -49,28 +61,6 @@ class AddedEntries:
     skipped: int = 0
     turned_over: bool = False
     taken_down: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SaidBefore:
-    """What a feed said about an article when it was last followed."""
-
-    item_hash: str
-    newest_date: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class FeedItem:
-    """What a feed carries of an article, for what its page does not state."""
-
-    title: str = ""
-    published_at: datetime | None = None
-    authors: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    summary: str = ""
-    content: str = ""
-    image_url: str = ""
-    is_paywalled: bool = False
 
 
 def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
@@ -102,6 +92,7 @@ def add_entries(
         entries = {k: one for k, one in entries.items() if not takedowns.covers_url(one.link)}
     # ArticlesIndex also holds the aliases of an article, which Raw has in one row.
     known = _known_rows(transaction.connection, list(entries))
+    known |= _moved_rows(transaction, feed_url, entries, known, now=now)
     # Several URLs may belong to one row; the first, which is the newest, wins.
     seen = {known[key]: entries[key] for key in reversed(list(entries)) if key in known}
     said = read_items(transaction.connection, feed_url, list(seen))
@@ -127,14 +118,80 @@ def _age(entry: FeedEntry) -> float:
 
 
 def _known_rows(connection: sa.Connection, hashes: Sequence[str]) -> dict[str, int]:
-    """Return the Raw row_id of every URL hash that is in ArticlesIndex."""
+    """Return the Raw row_id of every URL hash that is in ArticlesIndex.
+
+    A duplicate by its text has a row of its own: its page may come to differ.
+    """
     known: dict[str, int] = {}
+    index = ARTICLES_INDEX.c
     for part in chunked(hashes):
-        chosen = sa.select(ARTICLES_INDEX.c.url_hash, ARTICLES_INDEX.c.row_id_raw).where(
-            ARTICLES_INDEX.c.url_hash.in_(part)
-        )
+        chosen = sa.select(index.url_hash, index.row_id_raw).where(index.url_hash.in_(part))
         known.update((key, row_id) for key, row_id in connection.execute(chosen))
+        own = sa.and_(RAW.c.url_hash == index.url_hash, RAW.c.status == "duplicate")
+        copies = sa.select(index.url_hash, RAW.c.row_id).join(RAW, own)
+        is_copy = (index.url_hash.in_(part), index.reason == "text")
+        known.update((key, row_id) for key, row_id in connection.execute(copies.where(*is_copy)))
     return known
+
+
+def _moved_rows(
+    transaction: LedgerTransaction,
+    feed_url: str,
+    entries: Mapping[str, FeedEntry],
+    known: Mapping[str, int],
+    *,
+    now: datetime,
+) -> dict[str, int]:
+    """Return the rows of articles that the feed links to under a new address, and move them there.
+
+    The feed gives such an item the same id and a similar title. An id that has named two links at
+    once names no article.
+    """
+    counted = Counter(entry.id for entry in entries.values())
+    new = {entry.id: key for key, entry in entries.items() if key not in known and entry.id}
+    alone = {item_id: key for item_id, key in new.items() if counted[item_id] == 1}
+    rows: dict[str, list[sa.Row[Any]]] = {}
+    for part in chunked(alone):
+        chosen = (
+            sa.select(FEED_ITEMS.c.item_id, FEED_ITEMS.c.title.label("said"), RAW)
+            .join(RAW, RAW.c.row_id == FEED_ITEMS.c.row_id)
+            .where(FEED_ITEMS.c.feed_url == feed_url, FEED_ITEMS.c.item_id.in_(part))
+        )
+        for row in transaction.connection.execute(chosen):
+            rows.setdefault(row.item_id, []).append(row)
+    moved: dict[str, int] = {}
+    for item_id, found in rows.items():
+        entry, row = entries[alone[item_id]], found[0]
+        if len(found) == 1 and row.status != "duplicate" and titles_agree(row.said, entry.title):
+            _move_row(transaction, row, entry, now=now)
+            moved[alone[item_id]] = row.row_id
+    return moved
+
+
+def _move_row(
+    transaction: LedgerTransaction, row: sa.Row[Any], entry: FeedEntry, *, now: datetime
+) -> None:
+    """Let a row be fetched from a new address; the worker makes it the row's own."""
+    due = {"fetch_again": True} if row.status == "processing" else DUE
+    changed = sa.update(RAW).where(RAW.c.row_id == row.row_id)
+    transaction.connection.execute(
+        changed.values(**due, article_url=entry.link, changed_seq=transaction.seq)
+    )
+    if row.status != "processing":
+        note_states(transaction.connection, [row.row_id], "pending", now=now, reason=_MOVED)
+    transaction.connection.execute(
+        sa.insert(ARTICLES_INDEX).values(
+            url_hash=entry.link_hash,
+            article_url_canon=entry.link_canon,
+            row_id_raw=row.row_id,
+            first_seen=now,
+            last_seen=now,
+            is_duplicate=True,
+            reason="moved",
+            changed_seq=transaction.seq,
+            seen_seq=transaction.seq,
+        )
+    )
 
 
 def _insert(
@@ -189,6 +246,7 @@ def _inserted_rows(transaction: LedgerTransaction, hashes: Sequence[str]) -> dic
 def _raw_row(
     transaction: LedgerTransaction, feed_url: str, entry: FeedEntry, *, now: datetime
 ) -> dict[str, Any]:
+    published_at, stated = believed_date(entry.published_at, now=now)
     return {
         "source": registrable_domain(url_host(entry.link_canon)),
         "feed_url": feed_url,
@@ -196,7 +254,8 @@ def _raw_row(
         "article_url_canon": entry.link_canon,
         "url_hash": entry.link_hash,
         "found_at": now,
-        "published_at": entry.published_at,
+        "published_at": published_at,
+        "stated_published_at": stated,
         "title": entry.title,
         "summary": entry.summary,
         "image_url": entry.content.image_url,
@@ -274,17 +333,27 @@ class _Sighting:
         facts: dict[str, Any] = {}
         if entry.title and not row.title:
             facts["title"] = entry.title
-        if row.published_at is None and entry.published_at is not None:
-            facts["published_at"] = entry.published_at
+        published_at, _ = believed_date(entry.published_at, now=self.now)
+        if row.published_at is None and published_at is not None:
+            facts["published_at"] = published_at
         if self.feed_url not in row.sources_list:
             facts["sources_list"] = (*row.sources_list, self.feed_url)
         if row.status == "skipped" and row.error_msg == LIMIT:
             facts |= self._take_if_room()
         elif self._is_update(row, entry, before):
             self.updated += 1
-            # The worker fetches it again and compares the texts.
-            facts |= {"status": "pending", "next_try_at": None, "retries": 0}
+            facts |= self._fetch_again(row)
         return facts
+
+    def _fetch_again(self, row: sa.Row[Any]) -> dict[str, Any]:
+        """Queue a row whose publisher changed it; the worker compares the texts."""
+        if row.status == "processing":
+            # The worker may have fetched the page before the change.
+            return {"fetch_again": True}
+        if row.status == "duplicate":
+            queue_duplicate(self.transaction, row.row_id, row.url_hash, now=self.now, reason=_AGAIN)
+            return {}
+        return DUE
 
     def _take_if_room(self) -> dict[str, Any]:
         if self.taken >= self.room:
@@ -295,7 +364,7 @@ class _Sighting:
 
     def _is_update(self, row: sa.Row[Any], entry: FeedEntry, before: SaidBefore | None) -> bool:
         """Return whether the publisher changed an article that was worked on."""
-        if row.status not in ("stored", "error"):
+        if row.status not in ("stored", "error", "processing", "duplicate"):
             return False
         if before is None:
             return _is_later(entry.updated_at, row.fetched_at) and row.status == "stored"
@@ -318,87 +387,6 @@ class _Sighting:
 
 def _is_later(moment: datetime | None, than: datetime | None) -> bool:
     return moment is not None and than is not None and moment > than
-
-
-def read_items(
-    connection: sa.Connection, feed_url: str, row_ids: Sequence[int]
-) -> dict[int, SaidBefore]:
-    """Return what this feed said about these articles, by row_id; others are left out."""
-    items = FEED_ITEMS.c
-    said: dict[int, SaidBefore] = {}
-    for part in chunked(row_ids):
-        chosen = sa.select(
-            items.row_id, items.item_hash, items.published_at, items.updated_at
-        ).where(items.row_id.in_(part), items.feed_url == feed_url)
-        for row_id, item_hash, published_at, updated_at in connection.execute(chosen):
-            dates = [date for date in (published_at, updated_at) if date is not None]
-            said[row_id] = SaidBefore(item_hash, max(dates, default=None))
-    return said
-
-
-def has_items(connection: sa.Connection, feed_url: str) -> bool:
-    """Return whether this feed has listed an article before."""
-    is_same = sa.and_(FEED_ITEMS.c.row_id == RAW.c.row_id, FEED_ITEMS.c.feed_url == RAW.c.feed_url)
-    chosen = sa.select(RAW.c.row_id).join(FEED_ITEMS, is_same).where(RAW.c.feed_url == feed_url)
-    if connection.execute(chosen.limit(1)).first() is not None:
-        return True
-    # The articles of a feed that has moved name its old URL, but its polls have moved with it.
-    polls = FEED_POLLS.c
-    had_items = (polls.feed_url == feed_url, polls["items"] > polls.items_without_link)
-    return connection.execute(sa.select(polls.id).where(*had_items).limit(1)).first() is not None
-
-
-def read_item(connection: sa.Connection, row_id: int, *, prefer: str) -> FeedItem:
-    """Return what the feeds say about an article: the longest text, first of the feed `prefer`."""
-    columns = [FEED_ITEMS.c[name] for name in FeedItem.__slots__]
-    chosen = sa.select(FEED_ITEMS.c.feed_url, *columns).where(FEED_ITEMS.c.row_id == row_id)
-    found = [(row[0], FeedItem(*row[1:])) for row in connection.execute(chosen)]
-    if not found:
-        return FeedItem()
-    return max(found, key=lambda pair: (len(pair[1].content), pair[0] == prefer, pair[0]))[1]
-
-
-def insert_items(
-    connection: sa.Connection, feed_url: str, entries: Mapping[int, FeedEntry], *, now: datetime
-) -> None:
-    """Add what a feed says about articles that it did not list before."""
-    if entries:
-        rows = [_item_row(row_id, feed_url, entry, now=now) for row_id, entry in entries.items()]
-        connection.execute(sa.insert(FEED_ITEMS), rows)
-
-
-def replace_items(
-    connection: sa.Connection, feed_url: str, entries: Mapping[int, FeedEntry], *, now: datetime
-) -> None:
-    """Write what a feed says now about these articles."""
-    for part in chunked(entries):
-        items = FEED_ITEMS.c
-        connection.execute(
-            sa.delete(FEED_ITEMS).where(items.row_id.in_(part), items.feed_url == feed_url)
-        )
-    insert_items(connection, feed_url, entries, now=now)
-
-
-def _item_row(row_id: int, feed_url: str, entry: FeedEntry, *, now: datetime) -> dict[str, Any]:
-    content = entry.content
-    return {
-        "row_id": row_id,
-        "feed_url": feed_url,
-        "item_id": entry.id,
-        "title": entry.title,
-        "published_at": entry.published_at,
-        "updated_at": entry.updated_at,
-        "authors": content.authors,
-        "tags": content.tags,
-        "summary": entry.summary,
-        "content": content.text,
-        "image_url": content.image_url,
-        "enclosures": content.enclosures,
-        "comments_url": content.comments_url,
-        "is_paywalled": content.is_metered,
-        "item_hash": entry.item_hash,
-        "changed_at": now,
-    }
 
 
 def add_sitemap_entries(

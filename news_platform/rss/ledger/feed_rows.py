@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -25,12 +25,20 @@ POLLED = ("active", "dead")
 NOT_ACCEPTED = ("rejected", "unreachable")
 # Statuses that only a person sets and ends.
 BY_PERSON = ("paused", "retired")
+# What a person sets who wants a feed to be polled again, at once.
+RESUMED: Mapping[str, Any] = {
+    "status": "active",
+    "verdict": "active",
+    "next_poll_at": None,
+    "errors_in_row": 0,
+}
 # The URL is a key, and PostgreSQL's indexes hold keys of up to 2,700 bytes.
 MAX_FEED_URL = 2_000
 # The notes of a feed are what a person wrote, then our remark in brackets: `ask Ann [stale]`.
 _REMARK = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
 # A remark must not contain the brackets that mark its end.
 _NO_BRACKETS = str.maketrans("[]", "()")
+_MOST_DUE = 1_000
 _LEASES = LeaseTable(key=FEEDS.c.feed_url_canon, time=FEEDS.c.claimed_until)
 
 
@@ -99,6 +107,12 @@ def read_feed(engine: sa.Engine, feed_url_canon: str) -> sa.Row[Any] | None:
     with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS).where(FEEDS.c.feed_url_canon == feed_url_canon)
         return connection.execute(chosen).one_or_none()
+
+
+def in_group(group: str) -> sa.ColumnElement[bool]:
+    """Return the condition for feeds in a group or in one below it."""
+    below = FEEDS.c.feed_group.startswith(f"{group}/", autoescape=True)
+    return sa.or_(FEEDS.c.feed_group == group, below)
 
 
 def read_own_settings(engine: sa.Engine) -> dict[str, FeedSettings]:
@@ -227,11 +241,23 @@ def unknown_feeds(engine: sa.Engine, candidates: Iterable[str]) -> list[str]:
 
 
 def has_due_feeds(engine: sa.Engine, *, now: datetime) -> bool:
-    """Return whether any feed is due for a poll."""
+    """Return whether a poll is due: a feed has waited for others for a sixth of its interval.
+
+    Hundreds of feeds of few hours become due one by one, all day long: they are polled together.
+    """
     due = sa.or_(FEEDS.c.next_poll_at.is_(None), FEEDS.c.next_poll_at <= now)
-    chosen = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.status.in_(POLLED), due).limit(1)
+    chosen = (
+        sa.select(FEEDS.c.next_poll_at, FEEDS.c.interval_seconds)
+        .where(FEEDS.c.status.in_(POLLED), due)
+        .order_by(FEEDS.c.next_poll_at)
+        .limit(_MOST_DUE)
+    )
     with read_transaction(engine) as connection:
-        return connection.execute(chosen).one_or_none() is not None
+        found = connection.execute(chosen).all()
+    # Far more than wait for each other: a backlog.
+    if len(found) == _MOST_DUE:
+        return True
+    return any(at is None or now >= at + timedelta(seconds=(wait or 0) / 6) for at, wait in found)
 
 
 def move_feed(
@@ -242,50 +268,50 @@ def move_feed(
     feed_url_canon: str,
     now: datetime,
 ) -> None:
-    """Move a feed to its new URL, unless another row has it, and keep the old URL as `gone`."""
-    # If the new URL is registered already, the two feeds are one, and that row is kept.
+    """Move a feed with its history to its new URL, and keep the old URL as `gone`.
+
+    If the new URL is polled already, the two feeds are one, and that row is kept. So is one that a
+    person paused or retired. Any other row there was given up on and is replaced: the feed answers
+    at this URL now.
+    """
+    connection = transaction.connection
     where = FEEDS.c.feed_url_canon == old.feed_url_canon
-    taken = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.feed_url_canon == feed_url_canon)
-    if transaction.connection.execute(taken).one_or_none() is None:
-        transaction.connection.execute(
-            sa.update(FEEDS)
-            .where(where)
-            .values(feed_url=feed_url, feed_url_canon=feed_url_canon, changed_seq=transaction.seq)
-        )
-        _move_items(transaction.connection, old.feed_url_canon, feed_url_canon)
-        _move_history(transaction.connection, old.feed_url_canon, feed_url_canon)
+    there = FEEDS.c.feed_url_canon == feed_url_canon
+    status = connection.execute(sa.select(FEEDS.c.status).where(there)).scalar_one_or_none()
+    if status not in (*POLLED, *BY_PERSON):
+        connection.execute(sa.delete(FEEDS).where(there))
+        values = {"feed_url": feed_url, "feed_url_canon": feed_url_canon}
+        moved = sa.update(FEEDS).where(where).values(changed_seq=transaction.seq, **values)
+        connection.execute(moved)
+        _move_history(connection, old.feed_url_canon, feed_url_canon)
+    note = f", which is {status}" if status in BY_PERSON else ""
     upsert_feed(
         transaction,
         old.feed_url_canon,
         feed_url=old.feed_url,
         status="gone",
         health_score=0,
-        remark=f"moved to {feed_url_canon}",
+        remark=f"moved to {feed_url_canon}{note}",
         checked_at=now,
     )
 
 
-def _move_items(connection: sa.Connection, old: str, new: str) -> None:
-    """Give the items of a feed that moved to its new URL."""
-    # By the articles that the feed found first: there is an index for these.
-    found = sa.select(RAW.c.row_id).where(RAW.c.feed_url == old)
-    taken = sa.select(FEED_ITEMS.c.row_id).where(FEED_ITEMS.c.feed_url == new)
-    items = FEED_ITEMS.c
-    connection.execute(
-        sa.update(FEED_ITEMS)
-        .where(items.row_id.in_(found), items.feed_url == old, items.row_id.not_in(taken))
-        .values(feed_url=new)
-    )
-
-
 def _move_history(connection: sa.Connection, old: str, new: str) -> None:
-    """Give the polls and open alarms of a feed to its new URL: it is still the same feed."""
+    """Give articles, items, polls and open alarms of a feed to its new URL: it is the same feed."""
+    # By the articles that the feed found first: there is an index for these.
+    items, found = FEED_ITEMS.c, sa.select(RAW.c.row_id).where(RAW.c.feed_url == old)
+    taken = sa.select(items.row_id).where(items.row_id.in_(found), items.feed_url == new)
+    mine = (items.row_id.in_(found), items.feed_url == old, items.row_id.not_in(taken))
+    connection.execute(sa.update(FEED_ITEMS).where(*mine).values(feed_url=new))
+    # Their content is the same, so that copies of the ledger need not read them again.
+    connection.execute(sa.update(RAW).where(RAW.c.feed_url == old).values(feed_url=new))
     polls = sa.update(FEED_POLLS).where(FEED_POLLS.c.feed_url == old)
     connection.execute(polls.values(feed_url=new))
     alarms = FEED_ALARMS.c
-    taken = sa.select(alarms.kind).where(alarms.thing == new).scalar_subquery()
-    is_open = (alarms.thing == old, alarms.healed_at.is_(None), alarms.kind.not_in(taken))
-    connection.execute(sa.update(FEED_ALARMS).where(*is_open).values(thing=new))
+    is_open = alarms.healed_at.is_(None)
+    known = sa.select(alarms.kind).where(alarms.thing == new, is_open).scalar_subquery()
+    open_ones = (alarms.thing == old, is_open, alarms.kind.not_in(known))
+    connection.execute(sa.update(FEED_ALARMS).where(*open_ones).values(thing=new))
 
 
 def feed_urls(engine: sa.Engine, *, statuses: Iterable[str] = POLLED) -> list[tuple[str, str]]:

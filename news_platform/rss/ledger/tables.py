@@ -196,6 +196,14 @@ RAW = sa.Table(
     sa.Column("robots_at", Moment),
     # Since when the article waits for a robots.txt that cannot be read.
     sa.Column("deferred_since", Moment),
+    # The publisher changed the article while a worker held it: it is fetched again.
+    flag_column("fetch_again"),
+    # Held while the row has a text that makes an equal one its duplicate; see `unique_text_hash`.
+    sa.Column("unique_text_hash", ScrubbedText, unique=True),
+    # A date more than a day ahead, which the page or the feed states.
+    sa.Column("stated_published_at", Moment),
+    # The one sign that the page may be another than the article; two make an error.
+    text_column("page_doubt"),
     _seen_seq(),
     # Serves the claim of due articles.
     sa.Index("raw_claimable", "status", "next_try_at", "row_id"),
@@ -205,14 +213,6 @@ RAW = sa.Table(
     sa.Index("raw_page_ref", "page_ref"),
     # Serves exports that begin with the newest article.
     sa.Index("raw_newest", sa.text("coalesce(published_at, found_at)"), "row_id"),
-    # Two workers that read the same text at once cannot both store it.
-    sa.Index(
-        "raw_main_text",
-        "text_hash",
-        unique=True,
-        sqlite_where=sa.text("status = 'stored'"),
-        postgresql_where=sa.text("status = 'stored'"),
-    ),
     # Without it SQLite gives the number of a deleted last row to the next one.
     sqlite_autoincrement=True,
 )
@@ -317,6 +317,8 @@ FEED_ITEMS = sa.Table(
     # The hash of title, date and text; a different one is an update by the publisher.
     text_column("item_hash"),
     sa.Column("changed_at", Moment, nullable=False),
+    # Serves the search for an item that the feed links to under a new address.
+    sa.Index("feed_items_item", "feed_url", "item_id"),
 )
 
 # The latest polls of each feed.

@@ -9,15 +9,24 @@ by `found_at`, which has no index of its own, would read the whole table. Proces
 same time may interleave by the seconds that their transactions take.
 """
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import sqlalchemy as sa
 
+from news_platform.errors import StorageError
 from news_platform.rss.ledger.tables import CONFIG, DIAGNOSTICS, RAW, SEQUENCE
 from news_platform.storage.sql.engine import read_transaction
+
+T = TypeVar("T")
+# PostgreSQL's codes for a deadlock and for transactions that cannot be put in an order.
+_DEADLOCKS = ("40P01", "40001")
+_MAX_TRIES = 5
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +39,31 @@ class LedgerTransaction:
     def savepoint(self) -> sa.NestedTransaction:
         """Return a context manager whose changes are undone if its block fails; the others stay."""
         return self.connection.begin_nested()
+
+
+@contextmanager
+def unnumbered_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Open a transaction that changes rows of several articles, but nothing that readers copy.
+
+    It takes its turn among the numbered ones: two transactions that lock the same rows in another
+    order would wait for each other.
+    """
+    with engine.begin() as connection:
+        turn = sa.select(SEQUENCE.c.value).where(SEQUENCE.c.name == "changed").with_for_update()
+        connection.execute(turn)
+        yield connection
+
+
+def retry_deadlocks(work: Callable[[], T]) -> T:
+    """Run a whole transaction; run it again if PostgreSQL ended it in favour of another one."""
+    for tries in range(1, _MAX_TRIES):
+        try:
+            return work()
+        except StorageError as error:
+            if getattr(error.__cause__, "pgcode", None) not in _DEADLOCKS:
+                raise
+            _log.warning("a transaction is tried again after try %s: %s", tries, error)
+    return work()
 
 
 @contextmanager

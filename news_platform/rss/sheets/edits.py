@@ -6,13 +6,14 @@ cannot be used is answered in the notes of its row.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
 from news_platform.rss.discovery import CheckedFeed, DiscoveryReport
 from news_platform.rss.ledger.feed_rows import (
     POLLED,
+    RESUMED,
     FeedStatus,
     remark_of,
     upsert_feed,
@@ -44,7 +45,7 @@ class FeedEdit:
     """
 
     key: str
-    values: Mapping[str, str]
+    values: Mapping[str, Any]
     cells: Mapping[str, str]
     is_refused: bool = False
 
@@ -154,6 +155,10 @@ def _admin_values(cells: Mapping[str, str], status: str, notes: str) -> dict[str
 
 def _feed_edit(key: str, cells: Mapping[str, str], written: Mapping[str, Cell]) -> FeedEdit:
     changed = {name: text for name, text in cells.items() if str(written.get(name, "")) != text}
+    if changed.get("status") == "active":
+        # As `feeds resume` does, our remark on the failures goes, too.
+        notes = with_remark(cells["notes"], "")
+        return FeedEdit(key, {**changed, **RESUMED, "notes": notes}, cells)
     if changed.get("status", "active") in _STATUSES:
         return FeedEdit(key, changed, cells)
     refusal = f"unknown status {changed.pop('status')!r}: expected one of {', '.join(_STATUSES)}"

@@ -164,10 +164,14 @@ def ensure_tabs(engine: sa.Engine, spreadsheet: Spreadsheet) -> SheetView:
 def _resend_changed_tabs(
     engine: sa.Engine, spreadsheet_id: str, view: SheetView, *, known: KnownTabs
 ) -> None:
-    """Send all rows again to tabs that lost a column or were deleted since the last sync."""
-    complete = {name: one.sheet.sheet_id for name, one in view.tabs.items() if not one.missing}
+    """Send all rows again to tabs that lost a column or were deleted since the last sync.
+
+    Rows without a key are not found again: those that are there stay as they are.
+    """
     for name, (sheet_id, _) in known.items():
-        if complete.get(name) != sheet_id:
+        found = view.tabs.get(name)
+        is_there = found is not None and found.sheet.sheet_id == sheet_id and found.positions
+        if found is None or not is_there or (found.missing and found.tab.is_keyed):
             resend_tab(engine, spreadsheet_id, name)
 
 

@@ -104,14 +104,17 @@ def is_behind(engine: sa.Engine, name: str) -> bool:
     """
     with read_transaction(engine) as connection:
         books = read_chain(connection, name)
-        ids = [book.id for book in books]
-        is_gone = (SHEET_ROWS.c.book.in_(ids), SHEET_ROWS.c.seq == GONE)
-        waiting = [
-            _open_intents(*ids),
-            sa.select(SHEET_ROWS.c.key).where(*is_gone),
-            *(_pending(tab, books).where(*_not_own(tab)) for tab in TABS if books),
-        ]
-        return not books or any(connection.execute(one.limit(1)).first() for one in waiting)
+        pending = [_pending(tab, books).where(*_not_own(tab)) for tab in TABS if books]
+        return not books or _is_waiting(connection, [book.id for book in books], pending)
+
+
+def _is_waiting(
+    connection: sa.Connection, ids: Sequence[str], pending: Iterable[sa.Select[Any]]
+) -> bool:
+    """Return whether spreadsheets have an open batch, rows to blank, or rows to come."""
+    is_gone = (SHEET_ROWS.c.book.in_(ids), SHEET_ROWS.c.seq == GONE)
+    waiting = (_open_intents(*ids), sa.select(SHEET_ROWS.c.key).where(*is_gone), *pending)
+    return any(connection.execute(one.limit(1)).first() for one in waiting)
 
 
 def _not_own(tab: Tab) -> list[sa.ColumnElement[bool]]:
@@ -127,23 +130,36 @@ def open_intent(engine: sa.Engine, spreadsheet_id: str) -> Intent | None:
 
 def next_intent(engine: sa.Engine, book: SheetBook, options: SyncOptions) -> Intent | None:
     """Return the batch whose outcome is unknown, else a new one; None if nothing is pending."""
+    # Looked for without the lock of a write, for which poller and workers would wait.
+    if _is_complete(engine, book):
+        return None
     with engine.begin() as connection:
         # On PostgreSQL the lock keeps two writers from choosing the same rows.
         locked = sa.select(SHEET_BOOKS.c.book).where(SHEET_BOOKS.c.book == book.id)
         connection.execute(locked.with_for_update())
         if found := _read_open(connection, book.id):
             return found
-        # Read before the rows: a change in between is pending for the next batch.
-        newest = connection.execute(sa.select(SEQUENCE.c.value)).scalar_one()
         books = read_chain(connection, book.name)
         is_current = books[0].id == book.id
         pending = _pending_rows(connection, books, options) if is_current else ()
         rows = _fit(chain(_gone_rows(connection, book.id), pending), options)
-        if rows:
-            return _add_intent(connection, book.id, rows)
-        if is_current:
+        return _add_intent(connection, book.id, rows) if rows else None
+
+
+def _is_complete(engine: sa.Engine, book: SheetBook) -> bool:
+    """Return whether a spreadsheet shows everything, and record up to which change it does."""
+    with read_transaction(engine) as connection:
+        # Read before the rows: a change in between is pending for the next batch.
+        newest = connection.execute(sa.select(SEQUENCE.c.value)).scalar_one()
+        books = read_chain(connection, book.name)
+        is_current = books[0].id == book.id
+        pending = [_pending(tab, books) for tab in TABS if is_current]
+        if _is_waiting(connection, [book.id], pending):
+            return False
+    if is_current and books[0].shown_up_to != newest:
+        with engine.begin() as connection:
             _mark_shown(connection, book.id, newest)
-        return None
+    return True
 
 
 def mark_done(engine: sa.Engine, intent: Intent, *, keep: int) -> None:
@@ -389,7 +405,9 @@ def _pending(tab: Tab, books: Sequence[SheetBook], *columns: sa.Column[Any]) -> 
         there.key == key,
         there.seq >= table.c.changed_seq,
     )
-    return chosen.where(table.c.changed_seq > current.shown_up_to, ~is_there)
+    # By the index of changes; ordered by its key alone, the whole table would be read.
+    changed = sa.select(table.c[tab.key]).where(table.c.changed_seq > current.shown_up_to)
+    return chosen.where(table.c[tab.key].in_(changed), ~is_there)
 
 
 def _mark_shown(connection: sa.Connection, spreadsheet_id: str, seq: int) -> None:

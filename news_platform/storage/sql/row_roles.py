@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from news_platform.datasets.dataset import WHOLE, Dataset, Role
 from news_platform.errors import StoreUnavailable
-from news_platform.storage.commit.markers import read_inputs
+from news_platform.storage.commit.markers import delete_marker, read_inputs
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
@@ -147,3 +147,11 @@ class SqlEngine:
             gone = RemovedRows(delete_rows(connection, values))
         pack(self.engine)
         return gone
+
+    def delete(self, units: Collection[str]) -> None:
+        """Delete the rows of units, then their markers."""
+        with self.engine.begin() as connection:
+            for part in chunks(units):
+                connection.execute(sa.delete(self.table).where(self.table.c[self.unit].in_(part)))
+        for unit in units:
+            delete_marker(self.store, self.dataset.writer, unit)

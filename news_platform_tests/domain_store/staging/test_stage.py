@@ -8,10 +8,10 @@ import pytest
 
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.domain_store.layout import bucket_of
+from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.stage import (
     read_staged,
     stage_batch,
-    stage_input,
 )
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.markers import read_markers
@@ -68,8 +68,7 @@ def test_a_day_with_no_rows_is_staged_as_empty(root: ObjectStore) -> None:
 def test_unstaging_leaves_nothing_and_may_be_repeated(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": HOSTS, "2025-11-02": ["org.a"]})
     for _ in range(2):
-        report = stage_input(None, store=root, batch="2025-11-01", options=SMALL)
-        assert report.records == 0
+        StagedEngine(root).delete(["2025-11-01"])
         assert list(read_markers(root, "domain_buckets")) == ["2025-11-02"]
         assert all("2025-11-01" not in info.path for info in root.list("domain_buckets"))
 

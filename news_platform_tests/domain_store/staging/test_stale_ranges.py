@@ -18,10 +18,10 @@ from news_platform.domain_store.layout import (
 )
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
+from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.stage import (
     built_ranges,
     stage_batch,
-    unstage_batch,
     wanted_ranges,
 )
 from news_platform.storage.commit.markers import stale_partitions
@@ -79,7 +79,7 @@ def test_a_batch_that_comes_moves_or_goes_makes_its_ranges_stale(
     assert _stale(built) == RANGES[1:]
     _build_stale(built)
     assert list(iter_count_problems(built, range(OPTIONS.buckets))) == []
-    unstage_batch(built, "crawl", options=OPTIONS)
+    StagedEngine(built).delete(["crawl"])
     assert _stale(built) == [RANGES[2], RANGES[3]]
 
 

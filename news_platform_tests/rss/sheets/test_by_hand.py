@@ -12,7 +12,13 @@ from news_platform.errors import InputError
 from news_platform.rss.ledger.feed_rows import read_feed, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform_tests.fakes import response
-from news_platform_tests.rss.ledger_rows import NOW, add_articles, add_feed, change_article
+from news_platform_tests.rss.ledger_rows import (
+    NOW,
+    add_articles,
+    add_feed,
+    add_metric,
+    change_article,
+)
 from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
 from news_platform_tests.rss.web import items, rss
 
@@ -129,6 +135,20 @@ def test_a_deleted_column_is_added_at_the_end_and_filled_again(harness: SheetHar
     harness.sync()
     assert harness.sheet("Raw").rows[0][-1] == "title"
     assert [row["title"] for row in harness.rows("Raw")] == [f"Title {n}" for n in "ecadb"]
+
+
+def test_a_deleted_column_of_rows_without_a_key_doubles_none_of_them(harness: SheetHarness) -> None:
+    add_metric(harness.engine, "articles_stored", 5)
+    harness.sync()
+    before = [row["metric"] for row in harness.rows("Diagnostics")]
+    at = span(harness, "Diagnostics", "COLUMNS", place(harness, "Diagnostics", "stage"))
+    harness.by_hand({"deleteDimension": {"range": at}})
+    add_metric(harness.engine, "later", 1)
+    harness.sync()
+    after = harness.rows("Diagnostics")
+    assert [row["metric"] for row in after][: len(before)] == before
+    assert [row["metric"] for row in after].count("articles_stored") == 1
+    assert [row["stage"] for row in after if row["metric"] == "later"] == ["poll"]
 
 
 def test_a_deleted_column_of_the_admin_is_no_edit(harness: SheetHarness) -> None:
@@ -248,6 +268,22 @@ def test_an_admin_may_insist_on_a_feed_that_was_refused(harness: SheetHarness) -
     type_in(harness, "Feeds", 2, "status", "active")
     harness.sync()
     assert feed(harness, NEW_FEED)["status"] == "active"
+
+
+def test_an_admin_who_sets_a_feed_active_resumes_it(harness: SheetHarness) -> None:
+    dead: dict[str, Any] = {
+        "status": "dead",
+        "errors_in_row": 12,
+        "next_poll_at": NOW + timedelta(days=7),
+    }
+    with write_transaction(harness.engine) as change:
+        upsert_feed(change, FEED, notes="ours [hard error: status_404]", **dead)
+    harness.sync()
+    type_in(harness, "Feeds", 1, "status", "active")
+    harness.sync()
+    found = feed(harness)
+    names = ("status", "errors_in_row", "next_poll_at", "notes")
+    assert [found[name] for name in names] == ["active", 0, None, "ours"]
 
 
 def test_what_the_admin_says_of_a_new_feed_wins(harness: SheetHarness) -> None:

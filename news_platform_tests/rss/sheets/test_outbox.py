@@ -1,5 +1,7 @@
 """The outbox in SQL, on both databases: pending rows and batches."""
 
+import sqlite3
+
 import pytest
 import sqlalchemy as sa
 
@@ -86,3 +88,25 @@ def test_a_row_taken_down_while_it_is_sent_is_blanked_afterwards(outbox: sa.Engi
     assert [(row.tab, row.key, row.cells) for row in blanking.rows if not row.cells] == [
         ("Raw", "1", ())
     ]
+
+
+def test_looking_for_rows_neither_waits_for_a_writer_nor_reads_all_rows(
+    outbox: sa.Engine, sqlite_ledger_url: str
+) -> None:
+    add_articles(outbox, [{"title": "One"}])
+    settle(outbox)
+    assert next_intent(outbox, BOOK, SyncOptions()) is None
+    busy = sqlite3.connect(sqlite_ledger_url.removeprefix("sqlite:///"), isolation_level=None)
+    busy.execute("BEGIN IMMEDIATE")
+    assert next_intent(outbox, BOOK, SyncOptions()) is None
+    busy.close()
+    statements: list[str] = []
+    sa.event.listen(outbox, "before_cursor_execute", lambda *args: statements.append(args[2]))
+    next_intent(outbox, BOOK, SyncOptions())
+    reading = [text for text in statements if "FROM raw" in text]
+    with outbox.connect() as connection:
+        for text in reading:
+            values = (0,) * text.count("?")
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)
+            assert not [row[3] for row in plan if row[3].startswith("SCAN raw")]
+    assert reading

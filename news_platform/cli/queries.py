@@ -24,7 +24,7 @@ from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import panics_as
 from news_platform.resources import Resources
-from news_platform.search.engine import FACETS, SearchOptions
+from news_platform.search.engine import FACETS, SearchOptions, cut_facet
 from news_platform.search.index_engine import IndexEngine
 from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
@@ -218,5 +218,6 @@ def _hit_text(number: int, found: FoundArticle) -> str:
 
 
 def _facet_text(name: str, values: Mapping[str, int]) -> str:
-    rows = [f"   {count:>7}  {value}" for value, count in list(values.items())[:_SHOWN_VALUES]]
+    shown = cut_facet(values, _SHOWN_VALUES)
+    rows = [f"   {count:>7}  {value}" for value, count in shown.items()]
     return "\n".join((f"by {name}:", *rows))

@@ -55,11 +55,7 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
         metadata={
             "path": dataset.path,
             "dagster/column_schema": column_schema(dataset),
-            **(
-                {"no_freshness_policy": dataset.freshness}
-                if isinstance(dataset.freshness, str)
-                else {}
-            ),
+            **({} if _policy(dataset) else {"no_freshness_policy": _no_policy(dataset)}),
         },
     )
 
@@ -215,6 +211,11 @@ def freshness_check(dataset: Dataset, limits: Freshness) -> Check:
         )
 
     return newest_day_is_built
+
+
+def _no_policy(dataset: Dataset) -> str:
+    is_day = isinstance(dataset.freshness, Freshness)
+    return "its check newest_day_is_built" if is_day else str(dataset.freshness)
 
 
 def rebuild_rule(

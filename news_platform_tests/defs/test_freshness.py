@@ -12,7 +12,7 @@ from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.defs.test_housekeeping import SteppedClock
+from news_platform_tests.defs.over import SteppedClock
 
 HOUR = timedelta(hours=1)
 

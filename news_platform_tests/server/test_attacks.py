@@ -88,7 +88,9 @@ def _piece(chance: random.Random) -> str:
     if chance.random() < 0.3:
         text = text[: chance.randrange(1, 60)] + chance.choice(PIECES)[:60]
     if chance.random() < 0.2:
-        document = chance.choice(({"offset": 2**63}, {"offset": [[[]]]}, [[]], "x", {"offset": -1}))
+        document: object = chance.choice(
+            ({"offset": 2**63}, {"offset": [[[]]]}, [[]], "x", {"offset": -1})
+        )
         text = base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
     return text
 

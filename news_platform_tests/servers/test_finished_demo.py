@@ -202,10 +202,9 @@ def test_the_runbooks_screens_show_a_red_check_as_red(
     with dg.DagsterInstance.from_config(str(demo.home)) as instance:
         reporter = Reporter(instance, str(uuid4()))
         evaluate_all([wrong], resources, reporter, is_time_left=lambda: True, log=lambda _: None)
-    found = ui.query(BADGE, asset={"path": ["raw_news"]})
-    checks = found["assetNodeOrError"]["assetChecksOrError"]["checks"]
-    shown = {one["name"]: (one["executionForLatestMaterialization"] or {}) for one in checks}
-    assert shown["rows_equal_markers"].get("status") == "FAILED"
+    found = str(ui.query(BADGE, asset={"path": ["raw_news"]}))
+    badge = "'rows_equal_markers', 'executionForLatestMaterialization': {'status': 'FAILED'}"
+    assert badge in found
     page.goto(f"{ui.url}/assets/raw_news?view=checks&checkDetail=rows_equal_markers")
     expect(page.get_by_text("Failed").first).to_be_visible()
     page.screenshot(path=tmp_path / "check.png")

@@ -42,6 +42,8 @@ check: $(STAMP) ## run lint, format and type checks, and build the docs
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$$(mktemp -d) $(BIN)/dg check defs >/dev/null 2>&1
+	NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$$(mktemp -d) $(BIN)/dagster definitions validate >/dev/null 2>&1
 
 PYTEST := env -u DAGSTER_HOME $(BIN)/python -m pytest
 

@@ -301,7 +301,9 @@ class DomainFetcher:
         facts = SitemapFacts(url=url, found_by=found_by, fetched_at=self.clock())
         before = self.previous.facts.sitemap if self.previous else None
         known = before if before and before.url == url else None
-        if known and known.status_code in ABSENT and self.is_recent(known.fetched_at):
+        # Of a sitemap that robots.txt lists, the site says that it is there.
+        is_absent = known is not None and known.status_code in ABSENT and found_by == "default"
+        if known and is_absent and self.is_recent(known.fetched_at):
             return FoundSitemap(known)
         stored = self.previous.bodies.get(SITEMAP_FILE) if self.previous and known else None
         answer = await self.fetch(

@@ -30,8 +30,7 @@ from news_platform.domain_metadata.fetchers import (
 )
 from news_platform.domain_metadata.raw_files import is_domain
 from news_platform.domain_metadata.signals.robots_signals import RobotsSignals, parse_robots_signals
-from news_platform.domain_metadata.signals.statements import PURPOSES
-from news_platform.domain_metadata.signals.verdict import EVERYBODY, NO_RULES, Stated
+from news_platform.domain_metadata.signals.verdict import NO_RULES, Stated
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
 from news_platform.domain_metadata.usage_files import UsageFetcher
 from news_platform.web.fetch import PoliteFetcher
@@ -179,15 +178,15 @@ def _usage_facts(
         return None
     statements = [*(signals.statements if signals else ()), *fetched.statements]
     stated = Stated(host.stated or NO_RULES, statements, host.facts, at)
-    decisions = {str(purpose): stated.decide(EVERYBODY, purpose) for purpose in PURPOSES}
+    verdicts = stated.verdicts()
     return UsageFacts(
         statements=statements,
         files=fetched.files,
         requests=fetched.domain.requests,
         deferred=fetched.deferred,
         managed_robots=signals is not None and signals.managed,
-        verdicts={purpose: found.verdict for purpose, found in decisions.items()},
-        stale=[purpose for purpose, found in decisions.items() if found.is_stale],
+        verdicts={str(purpose): verdict for purpose, (verdict, _) in verdicts.items()},
+        stale=[purpose for purpose, (_, is_stale) in verdicts.items() if is_stale],
     )
 
 

@@ -274,7 +274,7 @@ def _usage_columns(usage: UsageFacts | None) -> dict[str, object]:
     return {
         "usage_statements": len(usage.statements),
         **{f"usage_{purpose}": verdict for purpose, verdict in usage.verdicts.items()},
-        "llms_txt": llms[0].exists if llms else None,
+        "llms_txt": llms[0].exists if llms and llms[0].read_at else None,
         "managed_robots": usage.managed_robots,
         "usage_stale": usage.stale,
     }

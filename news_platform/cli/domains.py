@@ -64,6 +64,7 @@ from news_platform.storage.commit.markers import (
     stale_partitions,
 )
 from news_platform.storage.commit.root import RootAccess
+from news_platform.takedowns.match import Takedowns
 from news_platform.web.opml import xml_damage
 from news_platform.web.robots import AI_BOTS
 from news_platform.web.urls import registrable_domain
@@ -387,7 +388,8 @@ def candidates(resources: Resources, limit: int, add: bool) -> Output:
         (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
         for one in found.candidates
     )
-    added = add_sitemap_entries(engine, listed, now=now) if add else None
+    takedowns = Takedowns.read(resources.data_root.store, now=now)
+    added = add_sitemap_entries(engine, listed, now=now, takedowns=takedowns) if add else None
     document = {
         "sitemaps": len(sources),
         "outcomes": found.outcomes,

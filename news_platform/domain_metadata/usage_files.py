@@ -21,6 +21,7 @@ from news_platform.domain_metadata.signals.page_signals import (
     parse_html_signals,
 )
 from news_platform.domain_metadata.signals.robots_signals import license_urls
+from news_platform.domain_metadata.signals.verdict import MAX_AGE
 from news_platform.domain_metadata.signals.well_known import (
     is_llms_txt,
     parse_ai_txt,
@@ -32,6 +33,7 @@ from news_platform.domain_metadata.signals.well_known import (
 from news_platform.web.fetch import Response
 from news_platform.web.responses import validator
 from news_platform.web.robots import Robots
+from news_platform.web.urls import url_host
 
 SMALL_FILES = {
     "ai.txt": "/ai.txt",
@@ -135,6 +137,8 @@ class UsageFetcher:
         # A host that leaves us waiting once would do so for every file.
         self.has_timed_out = answer.unread == "timeout"
         unread = answer.unread or _instead_of(name, answer)
+        if before and before.exists and not answer.is_received and self._is_elsewhere(before, url):
+            unread = unread or "elsewhere"
         if unread or answer.response is None:
             kept = before or UsageFileFacts(name=name, url=url)
             self._keep(kept, unread, status=answer.status)
@@ -142,6 +146,14 @@ class UsageFetcher:
             self._keep(same, "", status=200, read_at=domain.clock())
         else:
             self._read(name, answer.response)
+
+    def _is_elsewhere(self, before: UsageFileFacts, url: str) -> bool:
+        """Return whether a file was lately read from another host, which does not answer now.
+
+        That the host which speaks meanwhile lacks it does not withdraw what it states.
+        """
+        is_fresh = before.read_at is not None and self.domain.clock() - before.read_at <= MAX_AGE
+        return is_fresh and url_host(before.url) != url_host(url)
 
     def _keep(
         self,

@@ -54,6 +54,7 @@ _NO_TLS = frozenset({"tls", "refused"})
 # Parsing a larger sitemap on the event loop would delay all other responses.
 _PARSE_INLINE_BYTES = 128 * 1024
 _WEB = ("https://", "http://")
+_AUTHORITY_END = re.compile(r"[/?#]")
 # How a page begins that is served instead of text, including XHTML and object store errors.
 _MARKUP = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
 # How a page begins that is served instead of XML.
@@ -154,6 +155,17 @@ class HostRobots:
     stated: Robots | None
     body: bytes | None = None
     retry_after: str | None = None
+
+    @property
+    def rules_url(self) -> str:
+        """Return the URL that robots.txt was finally read from."""
+        return self.facts.final_url or self.facts.url
+
+    @property
+    def origin(self) -> str:
+        """Return the scheme and the host that finally answered."""
+        scheme, _, rest = self.rules_url.partition("://")
+        return f"{scheme}://{_AUTHORITY_END.split(rest, maxsplit=1)[0]}"
 
     def is_open(self, user_agent: str) -> bool:
         """Return whether the host may be asked for more than robots.txt."""

@@ -12,6 +12,7 @@ from news_platform.domain_metadata.fetchers import (
     ABSENT,
     DomainFetcher,
     FileAnswer,
+    HostRobots,
     file_key,
     is_html,
     is_markup,
@@ -32,7 +33,6 @@ from news_platform.domain_metadata.signals.well_known import (
 )
 from news_platform.web.fetch import Response
 from news_platform.web.responses import validator
-from news_platform.web.robots import Robots
 from news_platform.web.urls import url_host
 
 SMALL_FILES = {
@@ -75,8 +75,7 @@ class UsageFetcher:
     """
 
     domain: DomainFetcher
-    origin: str
-    rules: Robots
+    host: HostRobots
     statements: list[UseStatement] = field(default_factory=list)
     files: list[UsageFileFacts] = field(default_factory=list)
     deferred: list[str] = field(default_factory=list)
@@ -84,8 +83,8 @@ class UsageFetcher:
 
     async def fetch_home_and_licenses(self, robots: Sequence[UseStatement]) -> list[str]:
         """Fetch the home page, tdmrep.json and our first licence; return the other licences."""
-        await self._fetch("home", f"{self.origin}/")
-        await self._fetch("tdmrep", f"{self.origin}/.well-known/tdmrep.json")
+        await self._fetch("home", f"{self.host.origin}/")
+        await self._fetch("tdmrep", f"{self.host.origin}/.well-known/tdmrep.json")
         stated = [*robots, *self.statements]
         ours = license_urls(stated, self.domain.options.user_agent)
         every = (one.value for one in stated if one.label == "license" and one.value)
@@ -97,7 +96,7 @@ class UsageFetcher:
     async def fetch_others(self, licenses: Iterable[str]) -> None:
         """Fetch further licences and the small files, those deferred before the others."""
         wanted = {url: "rsl" for url in licenses}
-        wanted |= {f"{self.origin}{path}": name for name, path in SMALL_FILES.items()}
+        wanted |= {f"{self.host.origin}{path}": name for name, path in SMALL_FILES.items()}
         first = self.domain.previous.deferred if self.domain.previous else []
         waited = {url: name for url, name in wanted.items() if file_key(name, url) in first}
         for url, name in {**waited, **wanted}.items():
@@ -120,8 +119,8 @@ class UsageFetcher:
         domain, key = self.domain, file_key(name, url)
         before = domain.previous.usage_files.get(key) if domain.previous else None
         # A licence may lie on another host, whose rules are not these.
-        is_own = url.startswith(f"{self.origin}/")
-        if is_own and not self.rules.allows(domain.options.user_agent, url):
+        is_own = url.startswith(f"{self.host.origin}/")
+        if is_own and not self.host.rules.allows(domain.options.user_agent, url):
             self._keep(before or UsageFileFacts(name=name, url=url), "disallowed")
             return
         known = before if before and before.url == url else None

@@ -86,6 +86,7 @@ def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its
         "dagster/partition_row_count": report.blocks_kept,
         "pages_seen": report.pages_seen,
         "pages_failed": report.pages_failed,
+        "pages_empty": report.pages_empty,
         "failed_share": report.failed_share,
         "blocks_total": report.blocks_total,
         "blocks_kept": report.blocks_kept,

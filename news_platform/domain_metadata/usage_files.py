@@ -22,7 +22,6 @@ from news_platform.domain_metadata.signals.page_signals import (
     parse_html_signals,
 )
 from news_platform.domain_metadata.signals.robots_signals import license_urls
-from news_platform.domain_metadata.signals.verdict import MAX_AGE
 from news_platform.domain_metadata.signals.well_known import (
     is_llms_txt,
     parse_ai_txt,
@@ -136,7 +135,9 @@ class UsageFetcher:
         # A host that leaves us waiting once would do so for every file.
         self.has_timed_out = answer.unread == "timeout"
         unread = answer.unread or _instead_of(name, answer)
-        if before and before.exists and not answer.is_received and self._is_elsewhere(before, url):
+        is_elsewhere = before is not None and url_host(before.url) != url_host(url)
+        if before and before.exists and is_elsewhere and not answer.is_received:
+            # It was read from the other host: that this one lacks it withdraws nothing.
             unread = unread or "elsewhere"
         if unread or answer.response is None:
             kept = before or UsageFileFacts(name=name, url=url)
@@ -145,14 +146,6 @@ class UsageFetcher:
             self._keep(same, "", status=200, read_at=domain.clock())
         else:
             self._read(name, answer.response)
-
-    def _is_elsewhere(self, before: UsageFileFacts, url: str) -> bool:
-        """Return whether a file was lately read from another host, which does not answer now.
-
-        That the host which speaks meanwhile lacks it does not withdraw what it states.
-        """
-        is_fresh = before.read_at is not None and self.domain.clock() - before.read_at <= MAX_AGE
-        return is_fresh and url_host(before.url) != url_host(url)
 
     def _keep(
         self,

@@ -107,7 +107,7 @@ def retry_unfinished_domains(
     unfinished = [key for key, counts in states.items() if counts["unfinished"] and key in known]
     newest = sorted(unfinished, key=lambda key: PartitionInfo.parse(key).date, reverse=True)
     day = context.scheduled_execution_time.date()
-    work = Work.read(context.instance)
+    building = Work.read(context.instance).builders("domain_metadata", newest, newest)
     return [
         dg.RunRequest(
             run_key=f"{key}@{day}",
@@ -115,7 +115,7 @@ def retry_unfinished_domains(
             asset_selection=[dg.AssetKey("domain_metadata")],
         )
         for key in newest[:_RETRIED_BATCHES]
-        if work.builder("domain_metadata", key, {}) is None
+        if key not in building
     ]
 
 

@@ -65,14 +65,15 @@ def open_engine(url: str) -> sa.Engine:
         # The ping replaces connections that a restarted PostgreSQL server has dropped.
         parsed = checked_url(url)
         file = sqlite_path(parsed)
-        is_fixed = file is not None and file.exists() and not os.access(file.parent, os.W_OK)
-        more: dict[str, Any] = {"creator": partial(_open_fixed, file)} if is_fixed else {}
+        more: dict[str, Any] = {}
+        if file is not None and file.exists() and not os.access(file.parent, os.W_OK):
+            more["creator"] = partial(_open_fixed, file)
         engine = sa.create_engine(parsed, pool_pre_ping=True, **more)
     except ImportError as error:
         cure = "install news-platform with its extra `cluster`"
         raise ConfigError(f"the ledger's driver {error.name!r} is missing; {cure}") from error
     if engine.dialect.name == "sqlite":
-        _tune_sqlite(engine, is_fixed=is_fixed)
+        _tune_sqlite(engine, is_fixed="creator" in more)
     event.listen(engine, "handle_error", _as_our_error)
     return engine
 

@@ -12,14 +12,21 @@ last grew.
 import gzip
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 
-from news_platform.datasets.raw_news import Warc, listing_path, parse_warc_path, warc_time
+from news_platform.datasets.raw_news import (
+    Warc,
+    last_day,
+    listing_path,
+    parse_warc_path,
+    warc_time,
+)
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.commit.collected import collected_names, collected_names_of_month
+from news_platform.storage.commit.collected import collected_names, list_collected_month
 from news_platform.storage.commit.markers import content_tag, fingerprint
 from news_platform.storage.objects.store import ObjectStore
 
@@ -102,9 +109,20 @@ def read_copy(root: ObjectStore, *, month: date) -> Listing | None:
 
 
 def listed_warcs(crawl: ObjectStore, root: ObjectStore, *, day: date) -> tuple[Warc, ...]:
-    """Return the WARCs that the crawl lists for a day."""
-    listing = fetch_listing(crawl, root, month=day.replace(day=1))
-    return listing.days().get(day, ()) if listing else ()
+    """Return the WARCs that the crawl lists for a day, also under the months beside its own."""
+    found = (fetch_listing(crawl, root, month=month) for month in _months_around(day))
+    return _of_day(found, day)
+
+
+def _months_around(day: date) -> tuple[date, date, date]:
+    """Return the months whose listings may name WARCs of a day."""
+    return previous_month(day), month_of(day), next_month(day)
+
+
+def _of_day(listings: Iterable[Listing | None], day: date) -> tuple[Warc, ...]:
+    """Return the WARCs of a day in the order of their names; one that is listed twice once."""
+    found = {warc.name: warc for one in listings if one for warc in one.days().get(day, ())}
+    return tuple(sorted(found.values()))
 
 
 def month_of(day: date) -> date:
@@ -170,13 +188,15 @@ class FollowScope:
     """
 
     since: str
+    last: date
     followed: frozenset[str]
     max_warcs: int | None
     republished: frozenset[str] = frozenset()
 
     def contains(self, day: date) -> bool:
-        """Return whether a day is followed."""
-        return day.isoformat() >= self.since or day.isoformat() in self.followed
+        """Return whether a day is followed; one that has not come is a mistake in a name."""
+        is_followed = day.isoformat() >= self.since or day.isoformat() in self.followed
+        return is_followed and day <= self.last
 
     def older_months(self, before: date) -> list[date]:
         """Return the months before this one that have a followed day, newest first."""
@@ -208,10 +228,11 @@ def check_listings(
     found = (fetch_listing(crawl, root, month=month, keep=keep) for month in months)
     recent = [listing for listing in found if listing]
     # A new installation starts with the newest listed day instead of ten years of history.
-    since = state.since or _newest_day(recent)
+    last = last_day(today)
+    since = state.since or _newest_day(recent, last)
     if since is None:
         return FollowReport({}, (), state)
-    scope = FollowScope(since, frozenset(followed), max_warcs, frozenset(republished))
+    scope = FollowScope(since, last, frozenset(followed), max_warcs, frozenset(republished))
     stale = {
         day: value for listing in recent for day, value in _stale_days(root, listing, scope).items()
     }
@@ -232,8 +253,9 @@ def check_listings(
     )
 
 
-def _newest_day(listings: Sequence[Listing]) -> str | None:
-    return max((day.isoformat() for one in listings for day in one.days()), default=None)
+def _newest_day(listings: Sequence[Listing], last: date) -> str | None:
+    days = (day for one in listings for day in one.days() if day <= last)
+    return max(map(str, days), default=None)
 
 
 def _due(older: Sequence[date], settled: Mapping[str, str], *, turn: int) -> list[date]:
@@ -269,14 +291,21 @@ def _check_older_month(
 
 def _stale_days(root: ObjectStore, listing: Listing, scope: FollowScope) -> Mapping[str, str]:
     """Return the followed days that lack a listed WARC."""
-    collected = collected_names_of_month(root, month=listing.month) - scope.republished
+    days = {day: warcs for day, warcs in listing.days().items() if scope.contains(day)}
+    collected = {
+        (unit.day, unit.warc)
+        for month in {month_of(day) for day in days}
+        for unit in list_collected_month(root, month)
+        if unit.warc not in scope.republished
+    }
+    held = Counter(day for day, _ in collected)
     stale: dict[str, str] = {}
-    for day, warcs in listing.days().items():
-        if scope.contains(day):
-            held = sum(warc.name in collected for warc in warcs)
-            wanted = len(warcs) if scope.max_warcs is None else min(len(warcs), scope.max_warcs)
-            if held < wanted:
-                stale[day.isoformat()] = fingerprint(warc.name for warc in warcs)
+    for day, warcs in days.items():
+        lacking = sum((day.isoformat(), warc.name) not in collected for warc in warcs)
+        # Like the run of the day: what is collected counts, even if it is not listed any more.
+        room = lacking if scope.max_warcs is None else scope.max_warcs - held[day.isoformat()]
+        if min(lacking, room) > 0:
+            stale[day.isoformat()] = fingerprint(warc.name for warc in warcs)
     return stale
 
 
@@ -432,8 +461,7 @@ def _reason(day: date, newest_listed: date, is_followed: bool) -> str:
 
 
 def _lacking(root: ObjectStore, day: date) -> int:
-    listing = read_copy(root, month=month_of(day))
-    listed = listing.days().get(day, ()) if listing else ()
+    listed = _of_day((read_copy(root, month=month) for month in _months_around(day)), day)
     return len({warc.name for warc in listed} - collected_names(root, day=day))
 
 

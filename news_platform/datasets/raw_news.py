@@ -7,7 +7,7 @@ that gave no page, and why. Each has one file per WARC.
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -76,6 +76,11 @@ def warc_time(name: str) -> datetime | None:
         return datetime.fromisoformat(f"{found[1][:8]}T{found[1][8:]}+0000") if found else None
     except ValueError:
         return None
+
+
+def last_day(today: date) -> date:
+    """Return the last day that a WARC can be of: somewhere it is tomorrow already."""
+    return today + timedelta(days=1)
 
 
 def parse_warc_path(line: str) -> Warc | None:

@@ -22,7 +22,10 @@ from news_platform.datasets.raw_news import (
     Warc,
     last_day,
     listing_path,
+    month_of,
+    next_month,
     parse_warc_path,
+    previous_month,
     warc_time,
 )
 from news_platform.errors import InputError, StorageError
@@ -114,8 +117,7 @@ def listed_warcs(crawl: ObjectStore, root: ObjectStore, *, day: date) -> tuple[W
     return _of_day(found, day)
 
 
-def _months_around(day: date) -> tuple[date, date, date]:
-    """Return the months whose listings may name WARCs of a day."""
+def _months_around(day: date) -> tuple[date, ...]:
     return previous_month(day), month_of(day), next_month(day)
 
 
@@ -123,22 +125,6 @@ def _of_day(listings: Iterable[Listing | None], day: date) -> tuple[Warc, ...]:
     """Return the WARCs of a day in the order of their names; one that is listed twice once."""
     found = {warc.name: warc for one in listings if one for warc in one.days().get(day, ())}
     return tuple(sorted(found.values()))
-
-
-def month_of(day: date) -> date:
-    """Return the first day of the day's month."""
-    return day.replace(day=1)
-
-
-def next_month(month: date) -> date:
-    """Return the first day of the next month."""
-    # Four days after the 28th is in the next month, whatever the length of this one.
-    return (month.replace(day=28) + timedelta(days=4)).replace(day=1)
-
-
-def previous_month(month: date) -> date:
-    """Return the first day of the previous month."""
-    return (month.replace(day=1) - timedelta(days=1)).replace(day=1)
 
 
 def _copy_path(month: date) -> str:
@@ -229,7 +215,8 @@ def check_listings(
     recent = [listing for listing in found if listing]
     # A new installation starts with the newest listed day instead of ten years of history.
     last = last_day(today)
-    since = state.since or _newest_day(recent, last)
+    days = (day for listing in recent for day in listing.days() if day <= last)
+    since = state.since or max(map(str, days), default=None)
     if since is None:
         return FollowReport({}, (), state)
     scope = FollowScope(since, last, frozenset(followed), max_warcs, frozenset(republished))
@@ -237,31 +224,25 @@ def check_listings(
         day: value for listing in recent for day, value in _stale_days(root, listing, scope).items()
     }
     settled = dict(state.settled)
-    oldest_recent = previous_month(today)
-    for month in _due(scope.older_months(oldest_recent), settled, turn=state.turn):
+    for month in _due(scope.older_months(previous_month(today)), settled, turn=state.turn):
         older = fetch_listing(crawl, root, month=month, keep=keep)
         stale |= _check_older_month(older, root, month, scope=scope, settled=settled)
     return FollowReport(
         stale=dict(sorted(stale.items(), reverse=True)),
-        changed=tuple(one for one in recent if state.seen.get(_key(one.month)) != one.etag),
+        changed=tuple(one for one in recent if state.seen.get(str(one.month)) != one.etag),
         state=FollowState(
             since=since,
             turn=state.turn + 1,
             settled=settled,
-            seen={_key(listing.month): listing.etag for listing in recent},
+            seen={str(listing.month): listing.etag for listing in recent},
         ),
     )
 
 
-def _newest_day(listings: Sequence[Listing], last: date) -> str | None:
-    days = (day for one in listings for day in one.days() if day <= last)
-    return max(map(str, days), default=None)
-
-
 def _due(older: Sequence[date], settled: Mapping[str, str], *, turn: int) -> list[date]:
     """Return the older months that this tick checks."""
-    complete = [month for month in older if _key(month) in settled]
-    open_months = [month for month in older if _key(month) not in settled]
+    complete = [month for month in older if str(month) in settled]
+    open_months = [month for month in older if str(month) not in settled]
     start = turn * _SETTLED_PER_TICK % len(complete) if complete else 0
     return open_months[:_UNSETTLED_PER_TICK] + complete[start : start + _SETTLED_PER_TICK]
 
@@ -279,13 +260,13 @@ def _check_older_month(
     again = {warc.name for warc in listing.warcs} & scope.republished if listing else ()
     token = fingerprint([listing.etag if listing else "", *map(str, days), *again])
     # Nothing was added and no further day is followed since the month was complete.
-    if listing is None or settled.get(_key(month)) == token:
-        settled[_key(month)] = token
+    if listing is None or settled.get(str(month)) == token:
+        settled[str(month)] = token
         return {}
     stale = _stale_days(root, listing, scope)
-    settled.pop(_key(month), None)
+    settled.pop(str(month), None)
     if not stale:
-        settled[_key(month)] = token
+        settled[str(month)] = token
     return stale
 
 
@@ -307,10 +288,6 @@ def _stale_days(root: ObjectStore, listing: Listing, scope: FollowScope) -> Mapp
         if min(lacking, room) > 0:
             stale[day.isoformat()] = fingerprint(warc.name for warc in warcs)
     return stale
-
-
-def _key(month: date) -> str:
-    return month.isoformat()
 
 
 # The run that collects the last WARCs of a day gets this long before others go without them.
@@ -448,9 +425,8 @@ def unsettled_days(
         )
         if now < moment:
             unsettled[day] = Unsettled(_reason(day, newest, day in followed), moment)
-        elif now < moment + _COLLECTING and (lacking := _lacking(root, day)):
-            reason = f"raw_news lacks {lacking} WARCs of the day"
-            unsettled[day] = Unsettled(reason, moment + _COLLECTING)
+        elif now < moment + _COLLECTING and (count := _lacking(root, day)):
+            unsettled[day] = Unsettled(f"raw_news lacks {count} WARCs", moment + _COLLECTING)
     return unsettled
 
 

@@ -1,7 +1,6 @@
 """Run every benchmark: `make bench`, or `python -m benchmarks NAME...` for some of them.
 
-`--data FOLDER` names the folder of real inputs; `--json` prints the ratios of those benchmarks that
-return them, as one JSON document at the end.
+`--data FOLDER --json` measures other inputs of the same form and prints one JSON document.
 """
 
 import argparse
@@ -10,6 +9,12 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import benchmarks
 
 BENCHMARKS = (
     "articles",
@@ -36,32 +41,48 @@ BENCHMARKS = (
 )
 
 
-def run(chosen: list[str]) -> dict[str, dict[str, float]]:
-    """Run these benchmarks one after the other; each prints its own table. Return their ratios."""
-    ratios = {}
+def run(chosen: Sequence[str]) -> None:
+    """Run these benchmarks one after the other; each prints its own table."""
     for name in chosen:
         started = time.monotonic()
         print(f"== {name}", flush=True)
-        if found := importlib.import_module(f"benchmarks.{name}").main():
-            ratios[name] = found
+        importlib.import_module(f"benchmarks.{name}").main()
         print(f"   {time.monotonic() - started:.0f} s", flush=True)
-    return ratios
+
+
+def run_apart(chosen: Sequence[str]) -> dict[str, object]:
+    """Run these benchmarks with their tables on standard error; return the figures of each."""
+    with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
+        # Before a benchmark is imported: the committed figures are those of the project's data.
+        os.environ["BENCH_RESULTS"] = folder
+        importlib.reload(benchmarks)
+        run(chosen)
+        written = {name: Path(folder, f"{name}.json") for name in chosen}
+        return {
+            name: json.loads(file.read_text()) if file.exists() else None
+            for name, file in written.items()
+        }
 
 
 def main() -> None:
-    """Read the command line and run what it names."""
+    """Parse the command line and run what it names."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--data", metavar="FOLDER", help="the folder of real inputs")
-    parser.add_argument("--json", action="store_true", help="print the ratios as JSON at the end")
-    asked = parser.parse_args()
-    if unknown := sorted(set(asked.names) - set(BENCHMARKS)):
+    parser.add_argument("--data", help="folder of real inputs, instead of NEWS_PLATFORM_BENCH_DATA")
+    parser.add_argument("--json", action="store_true", help="print the figures as one document")
+    given = parser.parse_args()
+    unknown = sorted(set(given.names) - set(BENCHMARKS))
+    if unknown:
         sys.exit(f"error: no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    if asked.data:
-        os.environ["NEWS_PLATFORM_BENCH_DATA"] = asked.data
-    ratios = run(asked.names or list(BENCHMARKS))
-    if asked.json:
-        print(json.dumps(ratios))
+    if given.data:
+        os.environ["NEWS_PLATFORM_BENCH_DATA"] = given.data
+    chosen = given.names or BENCHMARKS
+    if not given.json and not given.data:
+        run(chosen)
+        return
+    found = run_apart(chosen)
+    if given.json:
+        print(json.dumps(found[chosen[0]] if len(chosen) == 1 else found, indent=1))
 
 
 if __name__ == "__main__":

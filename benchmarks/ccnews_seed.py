@@ -21,9 +21,12 @@ from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.lang import detect_fast
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.ccnews_command import FIRST_RECORDS, first_members
 from benchmarks.ccnews_runs import NAME
 from news_platform.settings import load_settings
+
+RESULTS = RESULTS_FOLDER / "ccnews_seed.json"
 from news_platform.web.urls import reversed_domain, surt
 
 # 240 MB of pages, as for the whole command beside the bare loop.
@@ -50,12 +53,12 @@ _SCHEMA = {
 }
 
 
-def main() -> dict[str, float]:
-    """Print and return our speed beside the script's, and our share of its memory."""
+def main() -> None:
+    """Print and store our speed beside the script's, and our share of its memory."""
     data = load_settings(os.environ).bench_data
     if not data:
         print("ccnews_seed: skipped, set NEWS_PLATFORM_BENCH_DATA to the folder of real inputs")
-        return {}
+        return
     with tempfile.TemporaryDirectory(prefix="ccnews-seed-") as folder:
         body = (Path(data) / "warc" / "bench.warc.gz").read_bytes()
         whole, start = Path(folder) / "whole" / NAME, Path(folder) / "start" / NAME
@@ -67,7 +70,9 @@ def main() -> dict[str, float]:
     memory = median(ours[1] / seed[1] for (seed, ours), _ in turns)
     print(f"speed beside the seed's script  {speed:.2f} (at least 1.0)")
     print(f"share of its memory             {memory:.2f} (at most 0.33)")
-    return {"speed": round(speed, 2), "memory": round(memory, 2)}
+    RESULTS.write_text(
+        json.dumps({"speed": round(speed, 2), "memory": round(memory, 2)}, indent=1) + "\n"
+    )
 
 
 def _turn(warc: Path) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks import RESULTS_FOLDER
 from news_platform.settings import load_settings
 
-RESULTS = Path(__file__).parent / "results" / "crawl_day.json"
+RESULTS = RESULTS_FOLDER / "crawl_day.json"
+
 _DAY = "20251101"
 STAGES = {
     "raw_news": ("ccnews", "collect", "{warcs}", "--workers", "1"),
@@ -38,15 +40,15 @@ class StageCost:
     peak_mb: float
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, float]:
-    """Print and return the core-minutes of each stage per gigabyte of WARCs."""
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print and store the core-minutes of each stage per gigabyte of WARCs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--copies", type=int, default=1, help="how often each WARC is in the day")
     copies = parser.parse_args(arguments).copies
     data = load_settings(os.environ).bench_data
     if not data:
         print("crawl_day: skipped, set NEWS_PLATFORM_BENCH_DATA to the folder of real inputs")
-        return {}
+        return
     with tempfile.TemporaryDirectory(prefix="crawl-day-") as folder:
         warcs = _day_of(Path(data) / "warc", Path(folder), copies)
         size = sum(warc.stat().st_size for warc in warcs)
@@ -57,10 +59,9 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
             f"{one.stage:<48}{one.cpu_seconds:>8.1f} CPU s{one.core_minutes_per_gb:>8.1f} "
             f"core-minutes per GB{one.peak_mb:>7.0f} MB"
         )
-    RESULTS.parent.mkdir(exist_ok=True)
-    document = {"bytes": size, "stages": [asdict(one) for one in found]}
-    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
-    return {one.stage: one.core_minutes_per_gb for one in found}
+    RESULTS.write_text(
+        json.dumps({"bytes": size, "stages": [asdict(one) for one in found]}, indent=1) + "\n"
+    )
 
 
 def _day_of(data: Path, folder: Path, copies: int) -> list[Path]:

@@ -25,9 +25,9 @@ from benchmarks import RESULTS_FOLDER
 from benchmarks.ccnews_command import FIRST_RECORDS, first_members
 from benchmarks.ccnews_runs import NAME
 from news_platform.settings import load_settings
+from news_platform.web.urls import reversed_domain, surt
 
 RESULTS = RESULTS_FOLDER / "ccnews_seed.json"
-from news_platform.web.urls import reversed_domain, surt
 
 # 240 MB of pages, as for the whole command beside the bare loop.
 _COPIES = 4

@@ -19,7 +19,7 @@ from news_platform.domain_store.building.builder import (
 )
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import read_stats, write_catalog
-from news_platform.domain_store.layout import BuildOptions
+from news_platform.domain_store.layout import BuildOptions, range_buckets, range_keys
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import (
     claim_bucket_count,
@@ -233,10 +233,13 @@ def compact(resources: Resources) -> Output:
     opened = _open(resources, must_exist=True)
     written = files = 0
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        for bucket in progress.track(range(opened.options.buckets), description="compacting"):
+        # Range by range: each call lists the staged batches once.
+        for key in progress.track(range_keys(opened.options.buckets), description="compacting"):
+            numbers = range_buckets(key, opened.options.buckets)
             report = compact_buckets(
-                [bucket], store=opened.store, options=opened.options, now=opened.now
+                numbers, store=opened.store, options=opened.options, now=opened.now
             )
             written += report.total("bytes_written")
-            files += gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
+            for bucket in numbers:
+                files += gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
     return Output({"bytes_written": written, "files_deleted": files})

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import sqlalchemy as sa
@@ -34,9 +33,6 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
-
-if TYPE_CHECKING:
-    from news_platform.storage.queries import QueryLimits
 
 # Replaced files of these stay until their grace period ends, so only `.domain_store` can read them,
 # and the current version of an export.
@@ -88,9 +84,7 @@ class NewsData:
             case _:
                 return ParquetEngine(self._store, dataset).scan()
 
-    def sql(
-        self, query: str, *, unsafe: bool = False, limits: "QueryLimits | None" = None
-    ) -> pl.DataFrame:
+    def sql(self, query: str, *, unsafe: bool = False, max_rows: int | None = None) -> pl.DataFrame:
         """Run a DuckDB query over all datasets; only the datasets that it names are read.
 
         The query reaches no file, network or setting unless it is `unsafe`.
@@ -100,7 +94,7 @@ class NewsData:
 
         named = [it for it in self.tables if re.search(rf"\b{it}\b", query, re.IGNORECASE)]
         frames = {name: self[name] for name in named}
-        return run_query(query, frames, unsafe=unsafe, limits=limits)
+        return run_query(query, frames, unsafe=unsafe, max_rows=max_rows)
 
     def search(
         self, query: str, options: SearchOptions = DEFAULT_SEARCH, *, snippets: bool = True

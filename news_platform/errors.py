@@ -3,6 +3,7 @@
     NewsPlatformError
       InputError     the input is invalid; a retry does not help
       FetchError     a request to the outside failed; a retry may help
+      DamagedInput   what it is built from is damaged; a retry helps after its repair
       StorageError   stored data is damaged or inconsistent; stop and look
         Conflict     another process changed the object first; read it again and retry
         StoreUnavailable   the store does not answer or has no room; a retry may help
@@ -85,6 +86,10 @@ class FetchError(NewsPlatformError):
     def __init__(self, message: str, *, thing: str | None = None, reason: str = "network") -> None:
         super().__init__(message, thing=thing)
         self.reason = reason
+
+
+class DamagedInput(NewsPlatformError):
+    """What the output would be built from is damaged; a retry helps after its repair."""
 
 
 class StorageError(NewsPlatformError):

@@ -302,6 +302,7 @@ def survey_options(given: DomainMetadataSettings, web: Web) -> "SurveyOptions":
     return SurveyOptions(
         fetch=SurveyFetchOptions(user_agent=web.fetch_options.user_agent),
         concurrency=given.survey_concurrency,
+        pause_seconds=given.survey_pause_seconds,
         retry_seconds=given.survey_retry_seconds,
     )
 

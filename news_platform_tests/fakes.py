@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from news_platform.domain_metadata.fetchers import SMALL_FILES
+from news_platform.domain_metadata.usage_files import SMALL_FILES
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Response
 

@@ -22,6 +22,7 @@ REPORT = PROJECT / "docs" / "soak.md"
 # A part may take a quarter of an hour on two idle cores; on a busy machine it gets twice that.
 _SECONDS, _YEAR_SECONDS = 1_800, 7_200
 _RUNS = "| part | result | seconds | at | commit |\n|---|---|---|---|---|\n"
+_ROW = re.compile(r"^\| `([^`]+)` \| ([^|]+) \| (\d+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 # Promises are proved by long tests and by shorter ones, which `make test` runs, too.
 _ANY = ("-m", "soak or not soak", "-p", "no:xdist", "-p", "no:cacheprovider")
 
@@ -93,8 +94,20 @@ def promised_tests() -> list[str]:
 
 
 def write_report(results: Mapping[str, Result], path: Path = REPORT) -> None:
-    """Write the table of all results below the promises, which are written by hand."""
-    path.write_text(_report_head() + "".join(_rows(results)))
+    """Write the table of all results below the promises, which are written by hand.
+
+    Results of other machines stay: this one may have run a few parts only.
+    """
+    rows = {**reported_results(path), **results}
+    path.write_text(_report_head() + "".join(_rows(rows)))
+
+
+def reported_results(path: Path = REPORT) -> dict[str, Result]:
+    """Return the results that the report has."""
+    found = _ROW.findall(path.read_text()) if path.exists() else []
+    parts = [f"news_platform_tests/{row[0]}".replace("\\|", "|") for row in found]
+    rows = zip(parts, found, strict=True)
+    return {part: Result(part, row[1], float(row[2]), *row[3:]) for part, row in rows}
 
 
 def _report_head() -> str:

@@ -19,9 +19,18 @@ def test_numbers_and_sections_are_parsed() -> None:
     assert settings.web.total_timeout_seconds == 2.5
 
 
-def test_a_list_is_split_at_commas() -> None:
-    settings = load_settings({"NEWS_PLATFORM_CCNEWS_HOSTS": "a.example, B.example ,"})
-    assert settings.ccnews.hosts == ("a.example", "b.example")
+@pytest.mark.parametrize("name", ["CCNEWS_HOSTS", "CORPUS_DOMAINS"])
+def test_a_list_of_domains_is_split_and_spelled_as_they_are_stored(name: str) -> None:
+    settings = load_settings({f"NEWS_PLATFORM_{name}": "a.example., B.example ,Bücher.DE,"})
+    found = settings.ccnews.hosts or settings.corpus.domains
+    assert found == ("a.example", "b.example", "xn--bcher-kva.de")
+
+
+def test_languages_are_read_in_capitals_too() -> None:
+    names = ("CCNEWS_LANGUAGES", "CORPUS_LANGUAGES", "EXPORT_LANGUAGES", "FEED_LANGUAGES")
+    settings = load_settings({f"NEWS_PLATFORM_{name}": "EN, De" for name in names})
+    found = (settings.ccnews.languages, settings.corpus.languages, settings.rss.languages)
+    assert {*found, settings.corpus.export_languages} == {("en", "de")}
 
 
 def test_one_variable_sets_the_workers_of_every_feature() -> None:
@@ -73,4 +82,4 @@ def test_secrets_do_not_show_in_the_text_of_settings() -> None:
 def test_every_setting_has_a_text_and_there_are_not_too_many() -> None:
     infos = setting_infos()
     assert all(info.help for info in infos)
-    assert len(infos) <= 95
+    assert len(infos) <= 96

@@ -197,9 +197,16 @@ def check_listings(
     followed: Iterable[str],
     max_warcs: int | None = None,
     republished: Iterable[str] = (),
+    keep: bool = True,
 ) -> FollowReport:
-    """Compare the listings with the collected markers for the followed days."""
-    recent = _recent_listings(crawl, root, today=today)
+    """Compare the listings with the collected markers for the followed days.
+
+    With `keep=False` nothing is written.
+    """
+    # WARCs of the last days of a month are uploaded in the next one.
+    months = (previous_month(today), month_of(today))
+    found = (fetch_listing(crawl, root, month=month, keep=keep) for month in months)
+    recent = [listing for listing in found if listing]
     # A new installation starts with the newest listed day instead of ten years of history.
     since = state.since or _newest_day(recent)
     if since is None:
@@ -211,7 +218,8 @@ def check_listings(
     settled = dict(state.settled)
     oldest_recent = previous_month(today)
     for month in _due(scope.older_months(oldest_recent), settled, turn=state.turn):
-        stale |= _check_older_month(crawl, root, month, scope=scope, settled=settled)
+        older = fetch_listing(crawl, root, month=month, keep=keep)
+        stale |= _check_older_month(older, root, month, scope=scope, settled=settled)
     return FollowReport(
         stale=dict(sorted(stale.items(), reverse=True)),
         changed=tuple(one for one in recent if state.seen.get(_key(one.month)) != one.etag),
@@ -222,13 +230,6 @@ def check_listings(
             seen={_key(listing.month): listing.etag for listing in recent},
         ),
     )
-
-
-def _recent_listings(crawl: ObjectStore, root: ObjectStore, *, today: date) -> list[Listing]:
-    # WARCs of the last days of a month are uploaded in the next one.
-    months = (previous_month(today), month_of(today))
-    found = (fetch_listing(crawl, root, month=month) for month in months)
-    return [listing for listing in found if listing]
 
 
 def _newest_day(listings: Sequence[Listing]) -> str | None:
@@ -244,7 +245,7 @@ def _due(older: Sequence[date], settled: Mapping[str, str], *, turn: int) -> lis
 
 
 def _check_older_month(
-    crawl: ObjectStore,
+    listing: Listing | None,
     root: ObjectStore,
     month: date,
     *,
@@ -252,7 +253,6 @@ def _check_older_month(
     settled: dict[str, str],
 ) -> Mapping[str, str]:
     """Return the stale days of an older month; mark the month as settled if there are none."""
-    listing = fetch_listing(crawl, root, month=month)
     days = sorted(day for day in listing.days() if scope.contains(day)) if listing else []
     again = {warc.name for warc in listing.warcs} & scope.republished if listing else ()
     token = fingerprint([listing.etag if listing else "", *map(str, days), *again])

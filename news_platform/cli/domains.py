@@ -339,14 +339,14 @@ def history(resources: Resources, domain: str) -> Output:
 @click.option("--bot", default="*", show_default=True, help="Crawler, as robots.txt names it.")
 @click.option("--purpose", "purposes", multiple=True, help=f"One of {', '.join(PURPOSES)}.")
 @click.option("--at", help="Day of the question, YYYY-MM-DD; default: now.")
-@click.option("--path", default="/", show_default=True, help="Path of the site.")
+@click.option("--path", help="Path of one page; default: the site as a whole.")
 def policy(
     resources: Resources,
     domain: str,
     bot: str,
     purposes: tuple[str, ...],
     at: str | None,
-    path: str,
+    path: str | None,
 ) -> Output:
     """Show whether a crawler may use a domain."""
     found = [
@@ -441,7 +441,9 @@ def _history_lines(found: DomainHistory) -> Iterable[str]:
 def _policy_lines(found: Sequence[UsagePolicy]) -> Iterable[str]:
     for one in found:
         when = one.surveyed_at.date() if one.surveyed_at else "never"
-        yield f"{one.purpose}: {one.verdict} (surveyed: {when})"
+        stale = ", stale" if one.is_stale else ""
+        yield f"{one.purpose}: {one.verdict}{stale} (surveyed: {when})"
         for finding in one.statements:
             statement = finding.statement
-            yield f"  {finding.effect}: {statement.raw} ({statement.source})"
+            read = f", read {statement.read_at.date()}" if statement.read_at else ""
+            yield f"  {finding.effect}: {statement.raw} ({statement.source}{read})"

@@ -16,6 +16,7 @@ from news_platform.isolation.worker import forbid_core_dumps
 # The module of each command in this package. It is imported only when the command is called, so
 # that `--help` and small commands start at once.
 COMMANDS = {
+    "adopt": "operations",
     "ccnews": "ccnews",
     "corpus": "corpus",
     "demo": "demo",

@@ -1,5 +1,7 @@
-"""`news-platform status`, `retry`, `pause`, `resume` and `doctor`: control the automation."""
+"""`news-platform status`, `retry`, `pause`, `resume`, `adopt` and `doctor`: the automation."""
 
+import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -14,6 +16,7 @@ from news_platform.resources import Resources
 from news_platform.storage.commit import root as roots
 from news_platform.storage.commit.root import RootAccess
 
+_ADOPT_SECONDS = 300.0
 # Dagster takes a second to load, which only commands that need it pay.
 if TYPE_CHECKING:
     from news_platform.defs.rebuild_rules import RebuildRule
@@ -46,7 +49,7 @@ def retry(resources: Resources, asset: str, partition: str | None) -> Output:
     This ends a stop, a pause after a failure, and the wait for a day to settle. Without PARTITION
     all stale partitions of ASSET are requested. Its sensor starts them at its next tick.
     """
-    from news_platform.defs.sensors import request_retry
+    from news_platform.defs.retry_requests import request_retry
     from news_platform.defs.status import iter_statuses, open_instance
 
     rule = _followed(asset)
@@ -86,6 +89,34 @@ def resume(resources: Resources) -> Output:
     store = resources.data_root.store
     roots.resume(store)
     return Output({"root": store.url, "paused": False}, f"resumed: {store.url}")
+
+
+@command()
+def adopt(resources: Resources) -> Output:
+    """Report what the root holds to a new DAGSTER_HOME.
+
+    Partitions that are built become materialized in the UI. The checks are evaluated for a few
+    minutes; what is left is evaluated at night.
+    """
+    from news_platform.defs import housekeeping
+    from news_platform.defs.checks import Reporter, evaluate_all
+    from news_platform.defs.graph import CHECKS
+    from news_platform.defs.status import open_instance
+
+    until = time.monotonic() + _ADOPT_SECONDS
+    with open_instance(resources.settings) as instance:
+        if instance is None:
+            raise ConfigError("cannot adopt the root: set DAGSTER_HOME to a folder")
+        done = housekeeping.adopt(resources, instance)
+        failures = evaluate_all(
+            CHECKS,
+            resources,
+            Reporter(instance, str(uuid.uuid4())),
+            is_time_left=lambda: time.monotonic() < until,
+            log=lambda text: click.echo(text, err=True),
+        )
+    text = f"reported {done.materializations} materializations, added {done.partitions} partitions"
+    return Output({**asdict(done), "not_evaluated": failures}, text)
 
 
 @command(must_exist=False)

@@ -20,6 +20,7 @@ from news_platform.cli.command import (
 from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.errors import InputError
+from news_platform.isolation.boundary import panics_as
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchOptions
 from news_platform.search.index_engine import IndexEngine
@@ -47,7 +48,9 @@ def sql(resources: Resources, query: str, unsafe: bool) -> Output:
         answer = pl.DataFrame([{"dataset": it.name, "what": it.description} for it in tables])
     else:
         answer = news.sql(query, unsafe=unsafe)
-    with pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True):
+    shown = pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True)
+    # A date beyond the year 9999 is not one of Python's.
+    with shown, panics_as(lambda cause: InputError(f"cannot show the answer: {cause}")):
         return Output(answer.to_dicts(), str(answer))
 
 

@@ -23,7 +23,8 @@ from news_platform.source_records.pipeline import (
     record_json,
     wanted_institutions,
 )
-from news_platform.source_records.segment import SegmentedPage, Snapshot, segment_snapshot
+from news_platform.source_records.segment import SegmentedPage, segment_snapshot
+from news_platform.source_records.snapshots import Snapshot
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.units import built_inputs
@@ -63,7 +64,8 @@ def segment(
         segment_options(settings.source_records),
         **{name: value for name, value in chosen.items() if value},
     )
-    done = [segment_snapshot(_snapshot(path, institution, url), options) for path in snapshots]
+    given_files = [_snapshot(path, institution, url) for path in snapshots]
+    done = [page for one in given_files for page in segment_snapshot(one, options)]
     show = _explain_lines if explain else _record_lines
     failed = {page.page.snapshot or "": page.error for page in done if page.error}
     failure = first_failure(failed, "pages")
@@ -94,6 +96,7 @@ def build(resources: Resources, chosen: tuple[str, ...], redo: str) -> Output:
     reports = [build_institution(key, store=store, options=options) for key in built]
     lines = (
         f"{one.institution}: {one.pages_seen} pages, {one.pages_failed} failed, "
+        f"{one.pages_empty} without records, "
         f"{one.blocks_kept} of {one.blocks_total} blocks kept"
         for one in reports
     )

@@ -13,18 +13,21 @@ from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.registry import DATASETS
 from news_platform.domain_store.fragments import rows_by_warc
 from news_platform.domain_store.retention import expiring_batches, old_generations, stored_days
-from news_platform.errors import ConfigError, InputError, NewsPlatformError
+from news_platform.errors import ConfigError, InputError, NewsPlatformError, StorageError
 from news_platform.resources import Resources, build_options, open_full_texts
 from news_platform.rss.article_files import (
     PAGES_FOLDER,
+    OwnedFiles,
     expire_full_texts,
     expire_pages,
     find_expired_full_texts,
     find_expired_pages,
+    find_orphans,
 )
+from news_platform.rss.ledger.status import require_articles
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import RootAccess
-from news_platform.storage.engines import FileEngine
+from news_platform.storage.engines import FileEngine, require_small_share
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.retention import (
     ExpiringUnit,
@@ -36,6 +39,8 @@ from news_platform.storage.retention import (
 
 # A century. More is a mistake, and the calendar has an end.
 _MOST_DAYS = 36_500
+# A worker writes a file before the row that refers to it.
+_ORPHAN_DAYS = 1
 Find = Callable[..., Mapping[str, ExpiringUnit]]
 """From `keep_days` to the units that are older."""
 
@@ -103,6 +108,8 @@ def _expiring(resources: Resources) -> list[tuple[str, ObjectStore, Mapping[str,
             lambda keep_days: old_generations(store, options=options, now=now),
         ),
         ("pages", "rss.pages_keep_days", pages, find_pages),
+        ("full texts of no article", _ORPHAN_DAYS, texts, partial(_orphans, resources, texts)),
+        ("pages of no article", _ORPHAN_DAYS, pages, partial(_orphans, resources, pages)),
     ]
     chosen = [(one, _keep_days(settings, one[1])) for one in policies]
     return [
@@ -147,6 +154,25 @@ def _old_files(
         expire(engine, store, keep_days=keep_days, now=now)
 
     return {"articles": ExpiringUnit(files, release=release)} if files else {}
+
+
+def _orphans(
+    resources: Resources, store: ObjectStore, *, keep_days: int
+) -> Mapping[str, ExpiringUnit]:
+    """Return the files that no row of the ledger refers to; a lost ledger deletes nothing."""
+    if next(iter(store.list()), None) is None:
+        return {}
+    engine = resources.ledger.engine
+    require_articles(engine, resources.data_root.store)
+    owned, before = OwnedFiles.read(engine), resources.clock.now() - timedelta(days=keep_days)
+    files = find_orphans(store, owned.full_texts | owned.pages, before=before)
+    waiting = ""
+    try:
+        held = sum(1 for _ in store.list())
+        require_small_share("article files", {"no article": len(files)}, held, unit="files")
+    except StorageError as error:
+        waiting = str(error)  # the ledger may be the one of another root
+    return {"articles": ExpiringUnit(files, waiting=waiting)} if files else {}
 
 
 def _require_copies(plans: Sequence[Expiry]) -> None:

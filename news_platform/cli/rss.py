@@ -230,7 +230,6 @@ def list_queries(resources: Resources) -> Output:
             "matches": counts.get(query.name, (0, 0))[0],
             "waiting": counts.get(query.name, (0, 0))[1] if query.has_webhook else 0,
             "webhook": query.has_webhook,
-            "feed": query.feed,
         }
         for query in _queries(resources)
     ]
@@ -255,7 +254,7 @@ def try_query(resources: Resources, name: str, latest: int) -> Output:
 
 @command(alerts, "run", access=RootAccess.WRITE)
 def run_queries(resources: Resources) -> Output:
-    """Find new matches, deliver them, write feeds."""
+    """Find new matches and deliver them."""
     report = run_saved_queries(
         resources.ledger.engine,
         resources.data_root.store,

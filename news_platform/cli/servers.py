@@ -109,10 +109,10 @@ def mcp(resources: Resources, host: str, port: int | None) -> None:
     from news_platform.server.app import run_app
     from news_platform.server.app_state import AppState
     from news_platform.server.guards import ServerOptions, guarded, server_options
-    from news_platform.server.mcp import create_mcp
+    from news_platform.server.mcp import create_mcp, run_stdio
 
     if port is None:
-        create_mcp(AppState(resources, ServerOptions())).run("stdio")
+        run_stdio(create_mcp(AppState(resources, ServerOptions())))
         return
     options = server_options(resources.settings, host=host, port=port)
     refuse_taken_port(host, port, cure="choose another with --port")

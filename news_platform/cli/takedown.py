@@ -230,7 +230,8 @@ def _apply_text(report: ApplyReport) -> str:
 def verify(resources: Resources, takedown_ids: tuple[str, ...], sample: float | None) -> Output:
     """Prove that nothing taken down is stored.
 
-    Every byte under the root and the ledger is read. The exit code is 1 if anything is found.
+    Every byte under the root and the ledger is read. The exit code is 1 if anything is found or
+    cannot be read.
     """
     store = resources.data_root.store
     unknown = set(takedown_ids) - {one.request.id for one in read_states(store)}
@@ -243,29 +244,39 @@ def verify(resources: Resources, takedown_ids: tuple[str, ...], sample: float | 
     notes = versions_note(store)
     document = {
         "findings": [asdict(one) for one in found.findings],
+        "unreadable": found.unreadable,
         "mentioned": found.mentioned,
         **{name: getattr(found, name) for name in _COUNTS},
         "pending": [f"{one} {key}" for one, key in list_pending(store)],
         "notes": notes,
     }
-    failure = None
-    if found.findings:
-        first = found.findings[0]
+    failure = _not_clean(resources, found)
+    return Output(document, "\n".join([*notes, _verify_text(found)]), failure)
+
+
+def _not_clean(resources: Resources, found: VerificationReport) -> NewsPlatformError | None:
+    for first in found.findings:
         # Applied requests are searched for again only with --all.
         cure = "apply" if has_work(resources) else "apply --all"
-        failure = NewsPlatformError(
+        return NewsPlatformError(
             f"found {len(found.findings)} traces of what is taken down, first: {first.place}: "
             f"{first.what}; run `news-platform takedown {cure}`, then verify again"
         )
-    return Output(document, "\n".join([*notes, _verify_text(found)]), failure)
+    for place, cause in found.unreadable.items():
+        return NewsPlatformError(
+            f"{len(found.unreadable)} places cannot be read and may hold anything, first: {place}: "
+            f"{cause}; mend or delete it, then verify again"
+        )
+    return None
 
 
 def _verify_text(found: VerificationReport) -> str:
     lines = [f"found      {one.place}: {one.what}" for one in found.findings]
+    lines += [f"unreadable {place}: {cause}" for place, cause in found.unreadable.items()]
     lines += [f"mentioned  {place} ({count})" for place, count in sorted(found.mentioned.items())]
     lines.append(
         f"read {found.files} files, {found.bytes_read} bytes ({found.bytes_inflated} inflated), "
         f"{found.rows} rows"
     )
-    lines.append("nothing taken down is stored" if not found.findings else "NOT CLEAN")
+    lines.append("nothing taken down is stored" if found.is_clean else "NOT CLEAN")
     return "\n".join(lines)

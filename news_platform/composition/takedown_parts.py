@@ -4,13 +4,13 @@ Datasets that are made from others are built again from what is left; their mark
 fingerprints, so that nothing which follows becomes stale.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
+from pathlib import Path
 
 import polars as pl
-import sqlalchemy as sa
 
 from news_platform.ccnews.maintenance import recount_day as recount_collected
 from news_platform.composition.corpus_options import export_options, export_selection
@@ -26,14 +26,12 @@ from news_platform.errors import StorageError
 from news_platform.near_duplicates.pipeline import clustered_days, days_before
 from news_platform.near_duplicates.window import cluster_window
 from news_platform.resources import Resources, open_full_texts, records_options
+from news_platform.rss.article_files import FULL_TEXT_FOLDER, PAGES_FOLDER, OwnedFiles
 from news_platform.rss.export import LEDGER
 from news_platform.rss.ledger.tables import METADATA
-from news_platform.rss.saved_queries.delivery import FOLDER as MATCHES
-from news_platform.rss.saved_queries.delivery import MATCH_FEEDS
 from news_platform.rss.takedown import (
-    clean_ledger,
+    LedgerPart,
     count_shown,
-    find_in_ledger,
     ledger_aliases,
     rewrite_workbook,
 )
@@ -47,16 +45,16 @@ from news_platform.storage.engines import (
     DatasetEngine,
     JsonLinesEngine,
     ParquetEngine,
-    RemovedRows,
 )
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
-from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
+from news_platform.storage.sql.engine import sqlite_path
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import (
     ApplyReport,
-    FoundPlaces,
+    EnginePart,
     TakedownPart,
     apply_takedowns,
 )
@@ -66,7 +64,6 @@ from news_platform.takedowns.rows import (
     forget_in_report,
     is_covered,
     may_be_covered,
-    name_pages,
 )
 from news_platform.takedowns.verify import VerificationReport, verify_objects, verify_tables
 
@@ -84,18 +81,13 @@ _QUARANTINE = Dataset(
 
 
 def all_parts(resources: Resources) -> list[TakedownPart]:
-    """Return the parts of the ledger, if there is one, and of every dataset, parents first."""
-    store, ledger = resources.data_root.store, existing_ledger(resources)
-    engines = (open_dataset(resources, one) for one in DATASETS.values() if _is_cleaned(one))
+    """Return the parts of the ledger and of every dataset, parents first."""
+    store, now = resources.data_root.store, resources.clock.now()
+    full_texts = open_full_texts(resources.data_root)
     return [
-        *([_ledger_part(resources, ledger)] if ledger is not None else ()),
-        *(_dataset_part(resources, engine) for engine in engines if engine is not None),
-        _part(JsonLinesEngine(store, _QUARANTINE)),
-        TakedownPart(
-            MATCH_FEEDS,
-            lambda target, _: _counted(_match_feeds(store, target)),
-            lambda _, target: _delete_match_feeds(store, target),
-        ),
+        LedgerPart(store, full_texts, partial(existing_ledger, resources), now),
+        *(_dataset_part(resources, one) for one in DATASETS.values() if _is_cleaned(one)),
+        EnginePart(partial(JsonLinesEngine, store, _QUARANTINE), _QUARANTINE.name),
     ]
 
 
@@ -106,56 +98,24 @@ def _is_cleaned(dataset: Dataset) -> bool:
     return dataset.removal != "never" and not (dataset.written_by and is_rebuilt)
 
 
-def _ledger_part(resources: Resources, ledger: sa.Engine) -> TakedownPart:
-    store, now = resources.data_root.store, resources.clock.now()
-    full_texts = open_full_texts(resources.data_root)
-    return TakedownPart(
-        LEDGER,
-        lambda target, _: find_in_ledger(ledger, target),
-        lambda _, target: clean_ledger(store, ledger, target, full_texts=full_texts, now=now),
-    )
-
-
-def _part(engine: DatasetEngine) -> TakedownPart:
-    return TakedownPart(
-        engine.dataset.name, lambda target, _: engine.find(target), engine.remove_rows
-    )
-
-
-def _dataset_part(resources: Resources, engine: DatasetEngine) -> TakedownPart:
-    store, dataset = resources.data_root.store, engine.dataset
+def _dataset_part(resources: Resources, dataset: Dataset) -> TakedownPart:
+    open_engine = partial(open_dataset, resources, dataset)
     if dataset.name in _REBUILDS:
-        rebuild = partial(_rebuild, resources, engine)
-        return TakedownPart(dataset.name, partial(_find_rebuilt, engine), rebuild)
-
-    def remove(unit: str, target: TakedownTarget) -> RemovedRows:
-        done = engine.remove_rows(unit, target)
-        if dataset.fingerprint == "collected":
-            recount_collected(store, unit)
-        if isinstance(engine, DeltaEngine):
-            recount_articles(engine, unit)
-        forget_in_report(store, dataset.writer, unit, target.takedowns)
-        return done
-
-    return replace(_part(engine), remove=remove)
+        rebuild = partial(_REBUILDS[dataset.name], resources)
+        return EnginePart(open_engine, dataset.name, _FOLLOWED.get(dataset.name, ""), rebuild)
+    return EnginePart(open_engine, dataset.name, after=partial(_recount, resources))
 
 
-def _find_rebuilt(
-    engine: DatasetEngine, target: TakedownTarget, found: FoundPlaces
-) -> Mapping[str, int]:
-    """Return the rows of a dataset that is built again, and the units whose parent loses rows."""
-    parent = found.get(_FOLLOWED.get(engine.dataset.name, ""), {})
-    changed = {WHOLE} if parent and engine.dataset.partitions == "whole" else set(parent)
-    stored = engine.units() if changed else {}
-    return {**dict.fromkeys(sorted(changed & stored.keys()), 0), **engine.find(target)}
-
-
-def _rebuild(
+def _recount(
     resources: Resources, engine: DatasetEngine, unit: str, target: TakedownTarget
-) -> RemovedRows:
-    lost = engine.find(target).get(unit, 0)
-    _REBUILDS[engine.dataset.name](resources, unit)
-    return RemovedRows(lost)
+) -> None:
+    """Correct what the marker of a unit tells about it."""
+    store, dataset = resources.data_root.store, engine.dataset
+    if dataset.fingerprint == "collected":
+        recount_collected(store, unit)
+    if isinstance(engine, DeltaEngine):
+        recount_articles(engine, unit)
+    forget_in_report(store, dataset.writer, unit, target.takedowns)
 
 
 def _build_catalog(resources: Resources, _: str) -> None:
@@ -212,27 +172,12 @@ _FOLLOWED = {
 }
 
 
-def _match_feeds(store: ObjectStore, target: TakedownTarget) -> list[ObjectInfo]:
-    """Return the feeds of matches that name a covered page; the next run writes them again."""
-    infos = list(store.list(MATCHES))
-    texts = [store.read(info.path).decode("utf-8", "replace") for info in infos]
-    named = name_pages(texts, target.takedowns)
-    return [info for info, is_named in zip(infos, named, strict=True) if is_named]
-
-
-def _counted(infos: Sequence[ObjectInfo]) -> Mapping[str, int]:
-    return {WHOLE: len(infos)} if infos else {}
-
-
-def _delete_match_feeds(store: ObjectStore, target: TakedownTarget) -> RemovedRows:
-    gone = _match_feeds(store, target)
-    store.delete([info.path for info in gone])
-    return RemovedRows(len(gone), sum(info.size_bytes for info in gone))
-
-
 def known_aliases(resources: Resources) -> list[tuple[str, str]]:
     """Return the addresses that the ledger knows to lead to one page."""
-    engine = existing_ledger(resources)
+    try:
+        engine = existing_ledger(resources)
+    except StorageError:
+        return []  # its part says that it cannot be searched
     return ledger_aliases(engine) if engine is not None else []
 
 
@@ -321,17 +266,33 @@ def verify_root(
         if (one.request.id in only if only else one.is_active("removal", now))
     ]
     aliases = [*read_aliases(store), *known_aliases(resources)]
-    report = VerificationReport(Takedowns.of(wanted, aliases=aliases))
+    tables = {one.name: one for one in (*METADATA.tables.values(), QUEUE, FILES)}
+    report = VerificationReport(Takedowns.of(wanted, aliases=aliases), tables)
     if not report.takedowns:
         return report
-    verify_objects(store, report, share=share)
+    ledger = _verify_ledger(resources, report)
+    verify_objects(store, report, share=share, ledger=ledger)
     full_texts = open_full_texts(resources.data_root)
     if not full_texts.url.startswith(store.url):
-        verify_objects(full_texts, report, within="articles/full_text/", share=share)
+        verify_objects(full_texts, report, within=f"{FULL_TEXT_FOLDER}/", share=share)
     _verify_indexes(store, report)
-    if (engine := existing_ledger(resources)) is not None:
-        verify_tables(engine, [*METADATA.tables.values(), QUEUE, FILES], report)
     return report
+
+
+def _verify_ledger(resources: Resources, report: VerificationReport) -> Path | None:
+    """Read all rows; return the file of the ledger, if it is one and can be read."""
+    try:
+        engine = existing_ledger(resources)
+        if engine is None:
+            return None
+        verify_tables(engine, report)
+        owned = OwnedFiles.read(engine)
+    except StorageError as error:
+        report.unreadable[LEDGER] = str(error)
+        return None
+    texts = (f"{FULL_TEXT_FOLDER}/{path}" for path in owned.full_texts)
+    report.owned = frozenset((*texts, *(f"{PAGES_FOLDER}/{path}" for path in owned.pages)))
+    return sqlite_path(engine.url)
 
 
 def _verify_indexes(store: ObjectStore, report: VerificationReport) -> None:

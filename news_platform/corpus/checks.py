@@ -1,13 +1,17 @@
 """What must hold in the stored tables and exports; one sentence per problem."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
+from typing import cast
 
 import polars as pl
 
-from news_platform.corpus.crawl_pages import CorpusOptions
+from news_platform.corpus.crawl_pages import OTHER_DOMAIN, CorpusOptions
+from news_platform.corpus.export.filtering import ExportSelection
+from news_platform.corpus.export.pipeline import ExportOptions
 from news_platform.corpus.export.publish import current_version, version_files
 from news_platform.datasets.corpus import SORT_COLUMNS
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaDataset
@@ -15,7 +19,6 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames
 from news_platform.text.normalize import text_hash
 
-_REFUSED = ("refuse", "conflicting")
 _HASH_CHARS = 16
 
 
@@ -42,10 +45,20 @@ def count_problems(
         yield f"{day}: {kept} articles and {left} dropped pages are not {read} pages"
     if pages is not None and (pages > read or (pages < read and not may_lack_pages)):
         yield f"{day}: {read} pages were read, and the source has {pages}"
+    yield from _loss_problems(report, day, kept, read)
     stored = dataset.scan().filter(pl.col("day") == day).select(pl.len()).collect().item()
     # Fewer: rows may have been taken down since.
     if stored > kept:
         yield f"{day}: the table has {stored} rows, the run wrote {kept}"
+
+
+def _loss_problems(report: Mapping[str, object], day: str, kept: int, read: int) -> Iterator[str]:
+    """Yield whether a build from no fewer pages has lost most articles of the one before."""
+    dropped = cast(Mapping[str, int], report["dropped"])
+    pages, before = (int(str(report.get(f"{it}_before", 0))) for it in ("pages", "articles"))
+    left_out = sum(dropped.get(reason, 0) for reason in (TAKEN_DOWN, OTHER_DOMAIN))
+    if read >= pages and 2 * (kept + left_out) < before:
+        yield f"{day}: {kept} articles of {read} pages; before there were {before} of {pages}"
 
 
 def source_pages(store: ObjectStore, day: str, options: CorpusOptions) -> int:
@@ -81,25 +94,25 @@ def is_damaged(dataset: DeltaDataset, day: str) -> bool:
         return True
 
 
-def export_problems(store: ObjectStore, month: str) -> Iterator[str]:
-    """Yield texts that an export holds twice, and publishers who refused."""
+def export_problems(
+    store: ObjectStore, month: str, *, selection: ExportSelection, options: ExportOptions
+) -> Iterator[str]:
+    """Yield texts that an export holds twice, and articles that it may no longer hold.
+
+    The surveys and the takedowns are asked again: they may know more than when it was written.
+    """
     if current_version(store, month) is None:
         return
     texts: set[str] = set()
     for path in version_files(store, month):
-        for frame in iter_frames(store, path, columns=("id", "text", "usage")):
-            yield from _frame_problems(frame, month, texts)
-
-
-def _frame_problems(frame: pl.DataFrame, month: str, texts: set[str]) -> Iterator[str]:
-    for number, text, usage in frame.iter_rows():
-        digest = text_hash(text)[:_HASH_CHARS]
-        if digest in texts:
-            yield f"{month}: {number} repeats a text"
-        texts.add(digest)
-        if _is_refused(usage or ()):
-            yield f"{month}: the publisher of {number} refused"
-
-
-def _is_refused(usage: Collection[Mapping[str, object]]) -> bool:
-    return any(stated["verdict"] in _REFUSED for stated in usage)
+        for frame in iter_frames(store, path, columns=("id", "url", "text", "fetched_at")):
+            for number, url, text, fetched_at in frame.iter_rows():
+                digest = text_hash(text)[:_HASH_CHARS]
+                if digest in texts:
+                    yield f"{month}: {number} repeats a text"
+                texts.add(digest)
+                if options.covers(url):
+                    yield f"{month}: {number} is taken down"
+                stated = [options.stated_usage(url, it, fetched_at) for it in selection.rules]
+                if reason := selection.refusal([one.verdict for one in stated]):
+                    yield f"{month}: {number} is left out today: {reason}"

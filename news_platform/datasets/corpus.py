@@ -9,7 +9,7 @@ import polars as pl
 
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
-    EVERY,
+    KNOWN_IN_MONTH,
     OF_MONTH,
     TEXTS,
     Column,
@@ -84,7 +84,8 @@ CRAWL_ARTICLES = Dataset(
     row="one article of the crawl",
     place=Place("delta", "crawl_articles"),
     partitions="day",
-    parents=(ParentDataset("raw_news"),),
+    # A run of raw_news writes captures, too, and changes the state of both.
+    parents=(ParentDataset("raw_news"), ParentDataset("captures", is_followed=False)),
     version=versions.CRAWL_ARTICLES,
     options=("languages", "domains"),
     kinds=frozenset({"deltalake", "python"}),
@@ -174,7 +175,7 @@ TRAINING_EXPORT = Dataset(
         ParentDataset("crawl_articles", OF_MONTH),
         ParentDataset("feed_articles", OF_MONTH),
         ParentDataset("near_duplicates", OF_MONTH),
-        ParentDataset("domain_metadata", EVERY, is_followed=False),
+        ParentDataset("domain_metadata", KNOWN_IN_MONTH),
     ),
     options=("languages", "min_words", "without_flags", "rules", "strict"),
     version=versions.TRAINING_EXPORT,

@@ -222,16 +222,21 @@ class PartitionMap:
 
     `same`: the one with the same key. `window`: its own day and the days before it, `days` in all.
     `all_before`: its own day and all earlier ones. `of_month`, `of_survey_day`: those that belong
-    to it. `every`: all.
+    to it. `known_in_month`: the batches until the end of a month, and the first later one of each
+    country and category that had none until then. `every`: all.
     """
 
-    kind: Literal["same", "window", "all_before", "of_month", "of_survey_day", "every"]
+    kind: Literal[
+        "same", "window", "all_before", "of_month", "of_survey_day", "known_in_month", "every"
+    ]
     days: int = 1
 
     def triggers(self, parent: str, own: str) -> bool:
         """Return whether a partition of the parent is an input of an own partition."""
         if self.kind in ("window", "all_before"):
             return self.first(own) <= parent <= own
+        if self.kind == "known_in_month":
+            return batch_month(parent) <= own
         return self.kind == "every" or self.own(parent) == own
 
     def first(self, own: str) -> str:
@@ -251,10 +256,16 @@ class PartitionMap:
                 return parent
 
 
+def batch_month(batch: str) -> str:
+    """Return the month of a batch of research, whose key ends in its day."""
+    return batch.rpartition("|")[2][: len("2025-11")]
+
+
 SAME = PartitionMap("same")
 ALL_BEFORE = PartitionMap("all_before")
 OF_MONTH = PartitionMap("of_month")
 OF_SURVEY_DAY = PartitionMap("of_survey_day")
+KNOWN_IN_MONTH = PartitionMap("known_in_month")
 EVERY = PartitionMap("every")
 
 

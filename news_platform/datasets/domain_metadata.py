@@ -45,9 +45,15 @@ class RobotsFacts(BaseModel):
         default=None, description="null if there was no response; see error"
     )
     error: str | None = Field(default=None, description="reason for a missing response, one word")
-    exists: bool = False
+    exists: bool = Field(default=False, description="whether the host sent the file this time")
+    unread: str = Field(
+        default="", description="why this response says nothing about the file, one word"
+    )
+    read_at: datetime | None = Field(
+        default=None, description="when what is stored was received or confirmed; null: never"
+    )
     content_length: int | None = Field(default=None, description="bytes stored")
-    sha256: str | None = None
+    sha256: str | None = Field(default=None, description="of the file as last received")
     truncated: bool = Field(default=False, description="longer than the 500 KiB that are read")
     is_html: bool = Field(default=False, description="a web page was sent instead")
     tls_failed: bool = Field(default=False, description="https failed and http was tried once")
@@ -95,13 +101,18 @@ class SitemapFacts(BaseModel):
 
 
 class AiPolicyFacts(BaseModel):
-    """The policies of robots.txt for AI crawlers; `own` lists crawlers with their own group."""
+    """The policies of the robots.txt that was last read for AI crawlers.
+
+    A policy is disallow_all, partial, allow or unspecified.
+    """
 
     list_version: str
-    policies: dict[str, str] = Field(
-        description="crawler: disallow_all, partial, allow or unspecified"
+    everyone: str = Field(
+        default="unspecified", description="policy for crawlers without a group of their own"
     )
-    own: list[str] = Field(default_factory=list)
+    own: dict[str, str] = Field(
+        default_factory=dict, description="crawlers with a group of their own: policy"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +139,13 @@ class UseStatement:
     agents: Annotated[tuple[str, ...], Field(description="crawlers it binds; empty: all")] = ()
     path: Annotated[str, Field(description="pattern of the paths it covers")] = "/"
     flags: Annotated[tuple[str, ...], Field(description="what is unusual about it")] = ()
-    fetched_at: Annotated[
-        datetime | None,
-        Field(description="when its source was received or confirmed; null in older surveys"),
+    file: Annotated[
+        str, Field(description="file it was read from: robots.txt, home, tdmrep, ai.txt, ...")
+    ] = ""
+    line: Annotated[int | None, Field(description="line of the file; null if unknown")] = None
+    sha256: Annotated[str | None, Field(description="of the file, as it was received")] = None
+    read_at: Annotated[
+        datetime | None, Field(description="when the file was received or confirmed")
     ] = None
 
 
@@ -140,12 +155,17 @@ class UsageFileFacts(BaseModel):
     name: str = Field(description="home, tdmrep, rsl, ai.txt, llms.txt, security.txt, trust.txt")
     url: str
     status_code: int | None = Field(default=None, description="null if there was no response")
-    error: str | None = Field(default=None, description="reason for a missing response, one word")
-    exists: bool = Field(default=False, description="whether it is what its name says")
+    unread: str = Field(
+        default="",
+        description="why it was not read this time, one word: deferred, http_503, timeout, ...",
+    )
+    exists: bool = Field(default=False, description="whether it was there when last read")
     size_bytes: int | None = None
-    sha256: str | None = None
+    sha256: str | None = Field(default=None, description="of the file as last received")
     values: list[str] = Field(default_factory=list, description="contacts of security.txt")
-    fetched_at: datetime
+    read_at: datetime | None = Field(
+        default=None, description="when it was last received, confirmed or absent; null: never"
+    )
     etag: str = Field(default="", description="sent back by the next survey; '' if there is none")
     last_modified: str = Field(default="", description="the same")
     not_modified: bool = Field(
@@ -154,7 +174,10 @@ class UsageFileFacts(BaseModel):
 
 
 class UsageFacts(BaseModel):
-    """All that the site states about crawling and AI use besides access rules."""
+    """All that the site states about crawling and AI use besides access rules.
+
+    What was not read this time is as it was last read, however long ago.
+    """
 
     statements: list[UseStatement] = Field(default_factory=list)
     files: list[UsageFileFacts] = Field(default_factory=list)
@@ -168,6 +191,10 @@ class UsageFacts(BaseModel):
     verdicts: dict[str, str] = Field(
         default_factory=dict,
         description="purpose: verdict for a crawler without a group of its own",
+    )
+    stale: list[str] = Field(
+        default_factory=list,
+        description="purposes whose verdict lacks statements last read over 90 days before",
     )
 
 
@@ -200,9 +227,11 @@ class DomainMetadata(BaseModel):
     )
     sitemap: SitemapFacts = Field(description="its first sitemap that could be fetched")
     ai_policy: AiPolicyFacts | None = Field(
-        default=None, description="null if no robots.txt was read"
+        default=None, description="null if no robots.txt was ever read"
     )
-    usage: UsageFacts | None = Field(default=None, description="null if no robots.txt was read")
+    usage: UsageFacts | None = Field(
+        default=None, description="null if no robots.txt was ever read"
+    )
     source: SourceFacts = Field(description="origin of the domain")
     files: dict[str, str] = Field(default_factory=dict, description="file: sha256 of its bytes")
 
@@ -243,6 +272,6 @@ DOMAIN_METADATA = Dataset(
     cost="medium",
     removal="files",
     explorer="/policies",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     sources={"domain_queue.source_file_path": ("source",), "domain_queue.domain_url": ("source",)},
 )

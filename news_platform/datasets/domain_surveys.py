@@ -5,6 +5,7 @@ import polars as pl
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
     ALL_BEFORE,
+    EVERY,
     OF_SURVEY_DAY,
     TEXTS,
     Column,
@@ -16,6 +17,9 @@ from news_platform.datasets.dataset import (
     parquet,
 )
 
+READING = pl.Struct(
+    {"file": pl.String(), "read_at": pl.Datetime("us", "UTC"), "unread": pl.String()}
+)
 AI_POLICY = pl.Struct({"bot": pl.String(), "policy": pl.String(), "own": pl.Boolean()})
 
 DOMAIN_SURVEYS = Dataset(
@@ -28,7 +32,7 @@ DOMAIN_SURVEYS = Dataset(
     parents=(ParentDataset("domain_metadata", OF_SURVEY_DAY),),
     version=versions.AI_BOTS,
     explorer="/policies",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     columns=(
         Column("domain", Role.domain, "Registrable domain, `bbc.co.uk`, or an IP address."),
         Column("domain_id", Role.fact, "authority:country:domain."),
@@ -87,6 +91,16 @@ DOMAIN_SURVEYS = Dataset(
             "Sitemaps of the domain that list news; null if none.",
             TEXTS,
         ),
+        Column("rules_file", Role.fact, "Stored robots.txt that the policies are from."),
+        Column(
+            "readings",
+            Role.fact,
+            "Files that were ever read, each with its last time, and why not this time.",
+            pl.List(READING),
+        ),
+        Column("usage_stale", Role.fact, "Purposes that lack statements over 90 days old.", TEXTS),
+        flag("challenged", "Whether a file was answered by a test for humans."),
+        flag("payment_required", "Whether a file was answered by a demand for payment (402)."),
     ),
     partition_columns=(Column("date", Role.day, "Day of the batch, YYYY-MM-DD."),),
     sources={
@@ -109,6 +123,7 @@ DOMAIN_SURVEYS = Dataset(
             "sitemap_problems",
         ),
         "domain_metadata.ai_policy": ("ai_list_version", "ai_policies"),
+        "domain_metadata.usage": ("readings", "usage_stale", "challenged", "payment_required"),
     },
 )
 
@@ -122,7 +137,7 @@ USAGE_SIGNALS = Dataset(
     parents=(ParentDataset("domain_metadata", OF_SURVEY_DAY),),
     version=versions.USAGE_SIGNALS,
     explorer="/policies",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     columns=(
         Column("domain", Role.domain, "Registrable domain."),
         Column("country", Role.fact, "Country of the batch."),
@@ -136,7 +151,10 @@ USAGE_SIGNALS = Dataset(
         Column("path", Role.text, "Pattern of the paths that it covers."),
         Column("raw", Role.text, "The text as stated, at most 500 characters."),
         Column("flags", Role.fact, "What is unusual about the statement.", TEXTS),
-        Column("fetched_at", Role.time, "When its source was received."),
+        Column("file", Role.text, "robots.txt, home, tdmrep, ai.txt, ..., or a licence's URL."),
+        Column("line", Role.count, "Line of the file; null if unknown."),
+        Column("sha256", Role.fact, "SHA-256 of the file as it was received."),
+        Column("read_at", Role.time, "When the file was last received or confirmed."),
     ),
     partition_columns=(Column("date", Role.day, "Day of the batch, YYYY-MM-DD."),),
     sources={
@@ -150,6 +168,10 @@ USAGE_SIGNALS = Dataset(
             "path",
             "raw",
             "flags",
+            "file",
+            "line",
+            "sha256",
+            "read_at",
         ),
     },
 )
@@ -157,17 +179,19 @@ USAGE_SIGNALS = Dataset(
 AI_POLICY_CHANGES = Dataset(
     name="ai_policy_changes",
     group="domain_metadata",
-    description="Policies and statements about AI use that differ from the previous survey.",
+    description="Policies and statements about AI use that differ from the last reading.",
     row="one crawler whose treatment by a domain has changed",
     place=parquet("ai_policy_changes/date={date}/part-0.parquet"),
     partitions="survey_day",
     parents=(
         ParentDataset("domain_surveys", ALL_BEFORE),
         ParentDataset("usage_signals", ALL_BEFORE),
+        # Its robots.txt files are compared; the surveys change with them.
+        ParentDataset("domain_metadata", EVERY, is_followed=False),
     ),
     version=versions.AI_BOTS,
     explorer="/policies",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     columns=(
         Column("domain", Role.domain, "Registrable domain."),
         Column("country", Role.fact, "Country of the batch."),
@@ -184,6 +208,9 @@ AI_POLICY_CHANGES = Dataset(
         Column("signal", Role.fact, "robots for access rules, else the system of the statement."),
         Column("label", Role.fact, "Label of the statement; null for access rules."),
         Column("raw_diff", Role.text, "Lines that disappeared (-) and appeared (+)."),
+        Column("file", Role.text, "File that changed: robots.txt, home, tdmrep, ai.txt, ..."),
+        Column("read_at", Role.time, "When the file was read that states the new value."),
+        Column("before_read_at", Role.time, "When the file was last read with the earlier value."),
     ),
     partition_columns=(Column("date", Role.day, "Day of the newer survey, YYYY-MM-DD."),),
     sources={
@@ -193,6 +220,8 @@ AI_POLICY_CHANGES = Dataset(
         "domain_surveys.date": ("before_date", "date"),
         "usage_signals.system": ("signal",),
         "usage_signals.raw": ("raw_diff",),
+        "usage_signals.file": ("file",),
+        "usage_signals.read_at": ("read_at", "before_read_at"),
         "domain_metadata.files": ("raw_diff",),
     },
 )

@@ -154,7 +154,7 @@ RESEARCH_DATASETS = Dataset(
     partitions="batch",
     kinds=frozenset({"json"}),
     removal="never",
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
 )
 
 
@@ -191,7 +191,7 @@ DOMAIN_QUEUE = Dataset(
     parents=(ParentDataset("research_datasets"),),
     version=versions.DOMAIN_QUEUE,
     sensitivity=Sensitivity.work,
-    freshness="changes only when research files are uploaded",
+    freshness="changes when research files are uploaded or domains are surveyed again",
     sources={
         "research_datasets.domain_id": ("domain_id",),
         "research_datasets.source_type": ("domain_id", "authority"),

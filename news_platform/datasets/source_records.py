@@ -13,6 +13,7 @@ import polars as pl
 
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
+    TEXTS,
     Column,
     Dataset,
     ParentDataset,
@@ -52,12 +53,16 @@ class _ByName:
 
 @dataclass(frozen=True, slots=True)
 class Provenance(_ByName):
-    """The origin of a block; `section` is its heading path, None above the first heading."""
+    """The origin of a block; `section` is its heading path, None above the first heading.
+
+    `section_path` has the same headings one by one: a heading may contain " > ".
+    """
 
     institution: str
     url: str
     section: str | None = None
     fetched_at: datetime | None = None
+    section_path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ class Meta(_ByName):
 
     language: str | None = None
     charset: str | None = None
-    hints: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[str, str | list[str]] = field(default_factory=dict)
     kind: str | None = None
     order: int = 0
     language_probability: float | None = None
@@ -109,6 +114,7 @@ _PROVENANCE = (
 _FROM_CONTENT = (
     "text",
     "section",
+    "section_path",
     "order",
     "kind",
     "language",
@@ -142,6 +148,7 @@ SOURCE_RECORDS = Dataset(
     columns=(
         Column("text", Role.text, "text of the block, whitespace normalized, never empty"),
         Column("section", Role.text, "heading path joined by ' > '; null above all headings"),
+        Column("section_path", Role.text, "the same headings as a list", TEXTS),
         *_PROVENANCE,
         Column(
             "order", Role.count, "position in its page, from 0, with gaps where blocks were dropped"
@@ -151,7 +158,12 @@ SOURCE_RECORDS = Dataset(
         number("language_probability", "0 to 1, from the detector; null if assumed"),
         Column("language_source", Role.fact, "block, list, section, page, declared or assumed"),
         Column("charset", Role.fact, "charset used to decode the page"),
-        Column("hints", Role.text, "JSON object: list marker, depth, column names, term"),
+        Column(
+            "hints",
+            Role.text,
+            "JSON object: list marker, depth, column names, term, link, email, phone, hours; "
+            "also_in lists the sections of later blocks with the same text",
+        ),
         Column("id", Role.fact, "hash of institution, url, order and text"),
     ),
     partition_columns=(_INSTITUTION,),

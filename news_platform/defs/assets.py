@@ -4,7 +4,7 @@ What the UI shows about an asset, what it is built from, how its partitions map,
 when it is stale are declared once, in `news_platform.datasets`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import wraps
@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from news_platform.datasets.dataset import Dataset, Freshness, ParentDataset
+from news_platform.datasets.dataset import WHOLE, Dataset, Freshness, ParentDataset
 from news_platform.datasets.registry import DATASETS, stored_parents
-from news_platform.defs.checks import Check, evaluate_in_step, red_reasons
+from news_platform.defs.checks import BLOCKING
 from news_platform.defs.metadata import column_schema, run_metadata
 from news_platform.defs.partitions import PARTITIONS, partition_mapping, within_days
 from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule
-from news_platform.errors import hiding_addresses
+from news_platform.defs.sensors import damaged_parents
+from news_platform.errors import DamagedInput, hiding_addresses
 from news_platform.resources import Resources
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import stale_partitions
@@ -60,13 +61,13 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
 
 
 def dataset_asset(
-    dataset: Dataset, *, checks: Sequence[Check] = (), pool: str | None = None
+    dataset: Dataset, *, pool: str | None = None
 ) -> Callable[[AssetFunction], dg.AssetsDefinition]:
     """Make a function the asset of a dataset.
 
     It returns the metadata of its run, or yields each partition that it has built with its
-    metadata; then its first parameter is the context. The checks are evaluated in the same step,
-    for which it takes `platform`. Errors lose the addresses of pages before Dagster stores them.
+    metadata; then its first parameter is the context. Errors lose the addresses of pages before
+    Dagster stores them.
     """
     spec = asset_spec(dataset)
 
@@ -74,6 +75,7 @@ def dataset_asset(
         @wraps(function)
         def build(*args: Any, **given: Any) -> dg.MaterializeResult[None]:
             metadata = None
+            _require_sound_parents(dataset)
             with hiding_addresses():
                 done = function(*args, **given)
                 if isinstance(done, Mapping):
@@ -84,11 +86,9 @@ def dataset_asset(
                         args[0].add_asset_metadata(shown, partition_key=key)
                 # Last: a dataset may have a stricter brake of its own.
                 _remove_gone(dataset, *args, **given)
-            results = [evaluate_in_step(one, args[0], given["platform"]) for one in checks]
-            return dg.MaterializeResult(metadata=metadata, check_results=results)
+            return dg.MaterializeResult(metadata=metadata)
 
-        # With checks, Dagster knows only the bare name of the result.
-        build.__annotations__ = {**function.__annotations__, "return": dg.MaterializeResult}
+        build.__annotations__ = {**function.__annotations__, "return": dg.MaterializeResult[None]}
         asset = dg.asset(
             name=dataset.name,
             deps=list(spec.deps),
@@ -101,12 +101,29 @@ def dataset_asset(
             code_version=spec.code_version,
             metadata=spec.metadata,
             backfill_policy=backfill_policy(dataset),
-            check_specs=[one.spec for one in checks],
             pool=pool,
         )
         return asset(build)
 
     return decorate
+
+
+def _require_sound_parents(dataset: Dataset) -> None:
+    """Raise DamagedInput when a blocking check of a parent is red for a partition of this run.
+
+    Dagster itself only keeps a run from going on; followers run in runs of their own.
+    """
+    guarded = [parent for parent in _parents(dataset) if parent.asset in BLOCKING]
+    if not guarded:
+        return
+    context = dg.AssetExecutionContext.get()
+    keys = [WHOLE] if dataset.partitions == "whole" else context.partition_keys
+    for key, reason in damaged_parents(guarded, keys, context.instance).items():
+        raise DamagedInput(
+            f"refused to build {dataset.name} {key}: {reason}, and the damage would spread; repair "
+            "the partition and run the check again",
+            thing=key,
+        )
 
 
 def _remove_gone(dataset: Dataset, *args: Any, **given: Any) -> None:
@@ -173,7 +190,6 @@ def rebuild_rule(
     wanted: FindInputs | None = None,
     built: FindInputs | None = None,
     redone: FindInputs = lambda _resources: {},
-    checks: Iterable[Check] = (),
     is_behind: Callable[[Resources], bool] | None = None,
     **following: Any,
 ) -> RebuildRule:
@@ -181,15 +197,17 @@ def rebuild_rule(
 
     `options` has the values that the declaration names. `wanted` and `built` are own rules, for
     datasets whose inputs are not simply the units of their parents; `redone` are partitions that
-    are stale for another reason, such as a new version. `checks` are those of the
-    parents: partitions wait while a blocking one is red. `is_behind` is that of `Parent`, and
+    are stale for another reason, such as a new version. `is_behind` is that of `Parent`, and
     `following` are further fields of the rule.
     """
+
+    def find_built(resources: Resources) -> Fingerprints:
+        return built(resources) if built else built_inputs(resources.data_root.store, dataset)
 
     def stale(resources: Resources) -> Fingerprints:
         store = resources.data_root.store
         # What was built first: a build that ends in between then looks stale, never current.
-        held = built(resources) if built else built_inputs(store, dataset)
+        held = find_built(resources)
         now = wanted(resources) if wanted else wanted_inputs(store, dataset, options(resources))
         # Automation stops here; a person confirms the removal with the tag of a run.
         gone = [key for key, inputs in now.items() if inputs == REMOVED]
@@ -200,23 +218,21 @@ def rebuild_rule(
     return RebuildRule(
         dataset.name,
         following.pop("stale", stale),
-        parents=tuple(replace(it, is_behind=is_behind) for it in _parents(dataset, checks)),
+        parents=tuple(replace(it, is_behind=is_behind) for it in _parents(dataset)),
         partitions=PARTITIONS[dataset.partitions],
         per_run=dataset.per_run,
+        built=find_built,
         sensor=following.pop("sensor", f"follow_{dataset.name}"),
         **following,
     )
 
 
-def _parents(dataset: Dataset, checks: Iterable[Check]) -> Iterable[Parent]:
-    for parent in stored_parents(dataset):
-        if parent.is_followed:
-            blocking = [one for one in checks if one.asset == parent.dataset]
-            yield Parent(
-                parent.dataset,
-                triggers=_triggers(dataset, parent),
-                red=red_reasons(blocking) if blocking else None,
-            )
+def _parents(dataset: Dataset) -> Iterable[Parent]:
+    return [
+        Parent(parent.dataset, triggers=_triggers(dataset, parent))
+        for parent in stored_parents(dataset)
+        if parent.is_followed
+    ]
 
 
 def _triggers(dataset: Dataset, parent: ParentDataset) -> Callable[[str, str], bool] | None:

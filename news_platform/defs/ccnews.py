@@ -8,7 +8,7 @@ from threading import Lock
 
 import dagster as dg
 import polars as pl
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from news_platform.ccnews import maintenance
 from news_platform.ccnews.listing import (
@@ -48,11 +48,13 @@ from news_platform.defs.sensors import nightly_job
 from news_platform.errors import FetchError, InputError, hide_addresses, hiding_addresses
 from news_platform.resources import Resources, collect_options
 from news_platform.storage.commit.collected import (
+    collected_days,
     followed_days,
     list_collected_day,
     newest_collected_days,
     read_collected,
 )
+from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 from news_platform.storage.units import unit_files
@@ -298,10 +300,11 @@ def _look(resources: Resources, state: SensorState) -> Seen:
         first_answering(resources.crawl.sources, month=today),
         root,
         today=today,
-        state=FollowState(**state.listings),
+        state=_follow_state(state.listings),
         followed=followed_days(root),
         republished=[name for names in list_republished(root).values() for name in names],
         max_warcs=resources.settings.ccnews.max_warcs,
+        keep=resources.access is not RootAccess.READ,
     )
     redone = _days_to_redo(resources)
     return Seen(
@@ -313,6 +316,14 @@ def _look(resources: Resources, state: SensorState) -> Seen:
             RebuildMode.outdated if day in redone else RebuildMode.missing
         ),
     )
+
+
+def _follow_state(listings: Mapping[str, object]) -> FollowState:
+    """Return what the last tick left; what cannot be read counts as nothing."""
+    try:
+        return TypeAdapter(FollowState).validate_python(listings)
+    except ValidationError:
+        return FollowState()
 
 
 def _observation(listing: Listing) -> dg.AssetObservation:
@@ -340,6 +351,7 @@ def _stale(resources: Resources) -> Fingerprints:
         state=FollowState(since=FIRST_DAY.isoformat()),
         followed=(),
         max_warcs=resources.settings.ccnews.max_warcs,
+        keep=resources.access is not RootAccess.READ,
     )
     return seen.stale
 
@@ -354,6 +366,7 @@ def _limits(resources: Resources) -> Limits:
 NEWS_RULE = rebuild_rule(
     RAW_NEWS,
     stale=_stale,
+    built=lambda resources: collected_days(resources.data_root.store),
     limits=_limits,
     sensor="new_warc_paths",
     outputs=CRAWL_OUTPUTS,

@@ -86,6 +86,3 @@ def _listed(resources: Resources, day: date, *, today: date) -> Sequence[Warc]:
     if day < previous_month(today) and (copy := read_copy(store, month=day.replace(day=1))):
         return copy.days().get(day, ())
     return listed_warcs(first_answering(resources.crawl.sources, month=day), store, day=day)
-
-
-CHECKS = (rows_equal_markers, schema_is_exact, no_page_twice, listed_warcs_collected)

@@ -3,29 +3,43 @@
 A check is a plain function of the resources and one partition key. A run of its asset evaluates it
 for the partitions of the run, and a job evaluates all checks for all partitions at night, without
 building anything. Without a result per partition, the green one of today would hide the red one of
-yesterday: a partition that was red stays red until its own evaluation is green.
+yesterday: a partition that was red stays red until its own evaluation is green. Dagster's badges
+show the result that was reported last, and only if it names the materialization it is about: so
+each result names it, and the red ones are reported last.
 """
 
 import inspect
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
+from dagster._core.storage.asset_check_execution_record import (
+    AssetCheckExecutionRecordStatus as CheckStatus,
+)
+from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from news_platform.datasets.dataset import WHOLE, Dataset
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partitions import PARTITIONS
+from news_platform.defs.planning import RED
 from news_platform.defs.rebuild_rules import Platform
-from news_platform.errors import InputError, NewsPlatformError
+from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
+from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.units import built_inputs
 
 # Dagster marks this parameter as a preview; tests pin its behaviour, so users need no warning.
 warnings.filterwarnings("ignore", message="Specifying a partitions_def on an AssetCheckSpec")
 _SHOWN_PROBLEMS = 20
 CHECKING = "check_newest_data"
+_ORDER = "automation/checks.json"
 
 FindProblems = Callable[[Resources, str], Iterable[str] | dg.AssetCheckResult]
 Evaluate = Callable[[Resources, str], dg.AssetCheckResult]
@@ -54,17 +68,6 @@ class Check:
         return dg.AssetCheckKey(dg.AssetKey(self.asset), self.name)
 
     @property
-    def spec(self) -> dg.AssetCheckSpec:
-        """Return the spec, for an asset that evaluates the check in its own step."""
-        return dg.AssetCheckSpec(
-            self.name,
-            asset=self.asset,
-            description=self.description,
-            blocking=self.blocking,
-            partitions_def=self.partitions_def,
-        )
-
-    @property
     def definition(self) -> dg.AssetChecksDefinition:
         """Return the check as a step of its own, which also runs without its asset."""
 
@@ -81,6 +84,10 @@ class Check:
             return evaluate_in_step(self, context, platform)
 
         return evaluated
+
+
+BLOCKING: dict[str, list[Check]] = {}
+"""The blocking checks of each asset: whatever follows the asset waits while one is red."""
 
 
 def check(
@@ -108,7 +115,7 @@ def check(
             found = find(resources, key)
             return found if isinstance(found, dg.AssetCheckResult) else check_result(list(found))
 
-        return Check(
+        made = Check(
             dataset.name,
             find.__name__,
             inspect.getdoc(find) or "",
@@ -117,34 +124,32 @@ def check(
             None if is_whole else PARTITIONS[dataset.partitions],
             blocking,
         )
+        if blocking:
+            BLOCKING.setdefault(dataset.name, []).append(made)
+        return made
 
     return decorate
 
 
 def evaluate_in_step(
-    check: Check,
-    context: dg.AssetCheckExecutionContext | dg.AssetExecutionContext,
-    resources: Resources,
+    check: Check, context: dg.AssetCheckExecutionContext, resources: Resources
 ) -> dg.AssetCheckResult:
     """Evaluate a check for the partitions of a run; return the result of the step.
 
-    Dagster records the partition of a step that has one. With several it records none, so each
-    result is reported by itself.
+    Dagster records the partition of a run that was requested for one. The runs of a backfill name a
+    range, even of one partition: for those it records none, so each result is reported by itself.
     """
     keys = [WHOLE] if check.partitions_def is None else context.partition_keys
     results = {key: check.evaluate(resources, key) for key in keys}
-    if len(results) == 1:
+    if check.partitions_def is None or PARTITION_NAME_TAG in context.run.tags:
         (result,) = results.values()
-        return result._replace(check_name=check.name, asset_key=dg.AssetKey(check.asset))
+        return result
     reporter = Reporter(context.instance, context.run.run_id)
-    for key, result in results.items():
+    for key, result in sorted(results.items(), key=lambda it: not it[1].passed):
         reporter.report(check, key, result)
     red = [key for key, result in results.items() if not result.passed]
     return dg.AssetCheckResult(
-        check_name=check.name,
-        asset_key=check.asset,
-        passed=not red,
-        metadata={"partitions": len(results), "red": ", ".join(red)},
+        passed=not red, metadata={"partitions": len(results), "red": ", ".join(red)}
     )
 
 
@@ -160,14 +165,17 @@ class Reporter:
     run_id: str
 
     def report(self, check: Check, key: str, result: dg.AssetCheckResult) -> None:
-        """Record the result for one partition."""
+        """Record the result for one partition, about its latest materialization."""
+        partition = None if check.partitions_def is None else key
         evaluation = dg.AssetCheckEvaluation(
-            asset_key=dg.AssetKey(check.asset),
+            asset_key=check.key.asset_key,
             check_name=check.name,
             passed=result.passed,
             metadata=result.metadata or {},
+            target_materialization_data=self._target(check.key.asset_key, partition),
+            severity=result.severity,
             blocking=check.blocking,
-            partition=None if check.partitions_def is None else key,
+            partition=partition,
         )
         event = dg.DagsterEvent(
             dg.DagsterEventType.ASSET_CHECK_EVALUATION.value,
@@ -175,6 +183,17 @@ class Reporter:
             event_specific_data=evaluation,
         )
         self.instance.report_dagster_event(event, run_id=self.run_id)
+
+    def _target(
+        self, asset: dg.AssetKey, partition: str | None
+    ) -> AssetCheckEvaluationTargetMaterializationData | None:
+        keys = None if partition is None else [partition]
+        chosen = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=keys)
+        for one in self.instance.fetch_materializations(chosen, limit=1).records:
+            return AssetCheckEvaluationTargetMaterializationData(
+                storage_id=one.storage_id, run_id=one.run_id, timestamp=one.timestamp
+            )
+        return None
 
 
 def check_result(problems: Sequence[str]) -> dg.AssetCheckResult:
@@ -185,70 +204,58 @@ def check_result(problems: Sequence[str]) -> dg.AssetCheckResult:
     )
 
 
-def require_green(
-    instance: dg.DagsterInstance, checks: Iterable[Check], keys: Iterable[str]
-) -> None:
-    """Raise InputError when a blocking check of a parent is red for one of these partitions.
-
-    Dagster itself only keeps a run from going on; followers run in runs of their own.
-    """
-    blocking = [one for one in checks if one.blocking]
+def red_reasons(asset: str, instance: dg.DagsterInstance) -> Mapping[str, str]:
+    """Return the partitions of an asset for which a blocking check is red, and why."""
+    blocking = BLOCKING.get(asset, ())
     red = red_partitions(instance, blocking)
-    found = [(key, one) for key in keys for one in blocking if key in red[one.key]]
-    if found:
-        key, one = found[0]
-        raise InputError(
-            f"refused to build from {one.asset} {key}: its check {one.name} is red, and the damage "
-            "would spread; repair the partition and run the check again",
-            thing=key,
-        )
-
-
-def red_reasons(checks: Iterable[Check]) -> Callable[[dg.DagsterInstance], Mapping[str, str]]:
-    """Return the function that finds the partitions for which a blocking check is red, and why."""
-    blocking = [one for one in checks if one.blocking]
-
-    def find(instance: dg.DagsterInstance) -> Mapping[str, str]:
-        red = red_partitions(instance, blocking)
-        return {
-            key: f"the check {one.name} of {one.asset} {key} is red"
-            for one in blocking
-            for key in red[one.key]
-        }
-
-    return find
+    return {
+        key: f"the check {one.name} of {asset} {key} {RED}"
+        for one in blocking
+        for key in red[one.key]
+    }
 
 
 def red_partitions(
     instance: dg.DagsterInstance, checks: Iterable[Check]
 ) -> Mapping[dg.AssetCheckKey, frozenset[str]]:
     """Return the partitions for which each of these checks was red when it last ended."""
-    from dagster._core.storage.asset_check_execution_record import (
-        AssetCheckExecutionRecordStatus as Status,
-    )
-
     keys = {one.key: one for one in checks}
     red: dict[dg.AssetCheckKey, set[str]] = {key: set() for key in keys}
     for info in instance.event_log_storage.get_asset_check_partition_info(list(keys)):
         is_whole = keys[info.check_key].partitions_def is None
-        if info.latest_execution_status == Status.FAILED and (is_whole or info.partition_key):
+        if info.latest_execution_status == CheckStatus.FAILED and (is_whole or info.partition_key):
             red[info.check_key].add(info.partition_key or WHOLE)
     return {key: frozenset(found) for key, found in red.items()}
 
 
-def evaluation_order(
-    check: Check, keys: Iterable[str], *, red: frozenset[str], evaluated: dict[str | None, int]
-) -> list[str]:
-    """Return the partitions of a check in the order of evaluation; `evaluated` grows with time.
+def evaluation_order(keys: Iterable[str], *, red: frozenset[str], after: str) -> list[str]:
+    """Return the partitions in the order of evaluation: red ones, those after a key, the others.
 
-    Red partitions come first, then those whose last evaluation is the longest ago: what one night
-    has no time for is first in the next.
+    `after` is the last one of a night that had no time for all: the next goes on there.
     """
+    return sorted({*keys, *red}, key=lambda key: (key not in red, key <= after, key))
 
-    def order(key: str) -> tuple[bool, int, str]:
-        return key not in red, evaluated.get(key if check.partitions_def else None, 0), key
 
-    return sorted({*keys, *red}, key=order)
+@dataclass(frozen=True, slots=True)
+class NightlyOrder:
+    """Where the last evaluation of each check ended for lack of time, kept in the root."""
+
+    store: ObjectStore
+    ends: dict[str, str]
+
+    @classmethod
+    def read(cls, store: ObjectStore) -> "NightlyOrder":
+        """Read the ends of the last night; an unreadable file counts as none."""
+        try:
+            return cls(store, dict(json.loads(store.read(_ORDER))))
+        except (NotFound, ValueError, TypeError):
+            return cls(store, {})
+
+    def write(self, check: Check, end: str) -> None:
+        """Note the last partition of this night; empty if there was time for all."""
+        if self.ends.get(str(check.key), "") != end:
+            self.ends[str(check.key)] = end
+            self.store.put(_ORDER, json.dumps(self.ends, sort_keys=True).encode())
 
 
 def evaluate_all(
@@ -259,28 +266,47 @@ def evaluate_all(
     is_time_left: Callable[[], bool],
     log: Callable[[str], None],
 ) -> list[str]:
-    """Evaluate the checks while there is time; return what could not be evaluated, and why."""
-    storage = reporter.instance.event_log_storage
+    """Evaluate the checks while there is time; return what could not be evaluated, and why.
+
+    A green result that is known and current is not reported again: ten years of days would add
+    megabytes to Dagster's storage every night.
+    """
     red = red_partitions(reporter.instance, checks)
+    order = NightlyOrder.read(resources.data_root.store)
     failures: list[str] = []
     for one in checks:
-        found = storage.get_asset_check_partition_info([one.key])
-        evaluated = {info.partition_key: info.latest_check_event_storage_id for info in found}
-        keys = evaluation_order(
-            one, one.built(resources), red=red[one.key], evaluated=dict(evaluated)
-        )
-        done = 0
-        for key in keys:
-            if not is_time_left():
-                break
+        after = order.ends.get(str(one.key), "")
+        keys = evaluation_order(one.built(resources), red=red[one.key], after=after)
+        known = _known_green(reporter.instance, one)
+        found_red: dict[str, dg.AssetCheckResult] = {}
+        done: list[str] = []
+        for key in takewhile(lambda _: is_time_left(), keys):
+            done.append(key)
             try:
-                reporter.report(one, key, one.evaluate(resources, key))
+                result = one.evaluate(resources, key)
             except NewsPlatformError as error:
                 # Its last result stays: a crawl that cannot be reached proves nothing.
                 failures.append(f"{one.asset} {key}, {one.name}: {error}")
-            done += 1
-        log(f"{one.asset}, {one.name}: evaluated {done} of {len(keys)} partitions")
+                continue
+            if not result.passed:
+                found_red[key] = result
+            elif key not in known:
+                reporter.report(one, key, result)
+        for key, result in found_red.items():
+            reporter.report(one, key, result)
+        order.write(one, done[-1] if done and len(done) < len(keys) else "")
+        log(f"{one.asset}, {one.name}: evaluated {len(done)} of {len(keys)} partitions")
     return failures
+
+
+def _known_green(instance: dg.DagsterInstance, check: Check) -> frozenset[str]:
+    """Return the partitions whose last result was green and is about what is stored now."""
+    infos = instance.event_log_storage.get_asset_check_partition_info([check.key])
+    return frozenset(
+        info.partition_key or WHOLE
+        for info in infos
+        if info.is_current and info.latest_execution_status == CheckStatus.SUCCEEDED
+    )
 
 
 def nightly_definitions(checks: Sequence[Check]) -> dg.Definitions:

@@ -41,9 +41,8 @@ from news_platform.datasets.corpus import (
     export_folder,
 )
 from news_platform.datasets.dataset import Dataset
-from news_platform.defs import ccnews_checks
 from news_platform.defs.assets import Metadata, PartitionMetadata, dataset_asset, rebuild_rule
-from news_platform.defs.checks import check, require_green
+from news_platform.defs.checks import check
 from news_platform.defs.metadata import languages_plot, markdown_table
 from news_platform.defs.planning import Hold
 from news_platform.defs.rebuild_rules import Fingerprints, Platform, unsettled
@@ -77,7 +76,6 @@ def crawl_articles(
     context: dg.AssetExecutionContext, config: CrawlArticlesConfig, platform: Platform
 ) -> PartitionMetadata:
     """Extract the articles of days of the crawl; each day is replaced in one step."""
-    require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store, options = platform.data_root.store, corpus_options(platform.settings.corpus)
     for day in context.partition_keys:
         if not _is_due(store, day, options, config.redo):
@@ -247,10 +245,11 @@ EXPORT_RULE = rebuild_rule(
 
 @check(CRAWL_ARTICLES, newest=_CHECKED_DAYS)
 def every_page_is_counted(resources: Resources, key: str) -> Iterable[str]:
-    """Articles and dropped pages of a day add up to the pages that raw_news has.
+    """Articles and dropped pages of a day add up to the pages of raw_news, and few were lost.
 
     If red: raw_news changed since, and the sensor builds the day again; or the table was changed
-    manually: materialize the day again.
+    manually: materialize the day again. If the same pages have lost most of their articles, the
+    pages of raw_news or the extractor are damaged: see what was dropped, and why.
     """
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
     pages = source_pages(store, key, options)
@@ -279,11 +278,14 @@ def every_feed_article_has_text(resources: Resources, key: str) -> Iterable[str]
 
 @check(TRAINING_EXPORT)
 def nothing_twice_or_refused(resources: Resources, key: str) -> Iterable[str]:
-    """An export holds no text twice, and none whose publisher refused.
+    """An export holds no text twice, none that is taken down, and none whose publisher refused.
 
     If red: do not pass the export on; materialize the month again.
     """
-    return export_problems(resources.data_root.store, key)
+    store, settings = resources.data_root.store, resources.settings.corpus
+    return export_problems(
+        store, key, selection=export_selection(settings), options=export_options(settings, store)
+    )
 
 
 @dg.op(

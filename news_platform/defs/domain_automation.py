@@ -45,8 +45,10 @@ def watch_research_datasets(
     """Compare the research files with those of the last tick."""
     if reason := skip_reason(platform.data_root.store):
         return reason
-    found = raw_batches(platform.data_root.store)
-    return observe_changes(context, "research_datasets", found, RESEARCH_BATCHES)
+    store = platform.data_root.store
+    return observe_changes(
+        context, store, "research_datasets", raw_batches(store), RESEARCH_BATCHES
+    )
 
 
 @dg.op

@@ -42,7 +42,6 @@ from news_platform.domain_metadata.results import iter_broken
 from news_platform.domain_metadata.resurvey import plan_resurvey
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
-    POLICIES,
     TABLE_DATASET,
     USAGE_DATASET,
     build_changes,
@@ -135,7 +134,7 @@ def domains_are_surveyed_in_time(resources: Resources, _key: str) -> dg.AssetChe
     )
 
 
-@dataset_asset(DOMAIN_QUEUE, checks=[research_files_are_taken])
+@dataset_asset(DOMAIN_QUEUE)
 def domain_queue(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Queue the domains of a batch."""
     batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store
@@ -152,7 +151,7 @@ def domain_queue(context: dg.AssetExecutionContext, platform: Platform) -> Metad
     }
 
 
-@dataset_asset(DOMAIN_METADATA, checks=[every_message_has_an_outcome, success_means_complete])
+@dataset_asset(DOMAIN_METADATA)
 def domain_metadata(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Fetch the robots.txt and sitemap of every domain of a batch."""
     batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store
@@ -173,7 +172,6 @@ def domain_metadata(context: dg.AssetExecutionContext, platform: Platform) -> Me
         "finished_before": report.finished_before,
         "retries": report.retries,
         "outcomes": markdown_table(("outcome", "domains"), report.outcomes.items()),
-        "ai_policies": _policy_table(report.ai_policies),
         "slowest_hosts": markdown_table(("domain", "seconds"), report.slowest),
         **{f"outcome_{name}": count for name, count in report.outcomes.items()},
     }
@@ -257,12 +255,6 @@ def ai_policy_changes(context: dg.AssetExecutionContext, platform: Platform) -> 
         "newly_refusing": _table(newly),
         "newly_refusing_domains": newly.get_column("domain").n_unique(),
     }
-
-
-def _policy_table(counts: Mapping[str, Mapping[str, int]]) -> dg.MarkdownMetadataValue:
-    ranked = sorted(counts, key=lambda bot: -counts[bot].get("disallow_all", 0))
-    rows = [(bot, *(counts[bot].get(name, 0) for name in POLICIES)) for bot in ranked]
-    return markdown_table(("bot", *POLICIES), rows)
 
 
 QUEUE_RULE = rebuild_rule(DOMAIN_QUEUE, wanted=lambda it: raw_batches(it.data_root.store))

@@ -8,7 +8,6 @@ import dagster as dg
 
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG, DOMAIN_STORE
-from news_platform.defs import ccnews_checks
 from news_platform.defs.assets import (
     Metadata,
     PartitionMetadata,
@@ -16,7 +15,7 @@ from news_platform.defs.assets import (
     may_remove,
     rebuild_rule,
 )
-from news_platform.defs.checks import check, require_green
+from news_platform.defs.checks import check
 from news_platform.defs.metadata import growth_plot, markdown_table
 from news_platform.defs.rebuild_rules import Platform, unsettled
 from news_platform.domain_store.building.builder import require_allowed, staging_removal
@@ -26,7 +25,12 @@ from news_platform.domain_store.building.verify import (
     iter_read_problems,
 )
 from news_platform.domain_store.catalog import StoreStats, read_stats, write_catalog
-from news_platform.domain_store.layout import BuildOptions, range_buckets
+from news_platform.domain_store.layout import (
+    STORE_FILE,
+    BuildOptions,
+    range_buckets,
+    range_keys,
+)
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import read_bucket_count
 from news_platform.domain_store.pipeline import BuildReport, build_range
@@ -56,7 +60,6 @@ def _options(context: dg.AssetExecutionContext, platform: Resources) -> BuildOpt
 @dataset_asset(DOMAIN_BUCKETS)
 def domain_buckets(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
     """Stage the pages of days by bucket."""
-    require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store, options = platform.data_root.store, _options(context, platform)
     require_allowed(staging_removal(store, context.partition_keys), options)
     for day in context.partition_keys:
@@ -130,10 +133,7 @@ def no_orphans(resources: Resources, key: str) -> Iterable[str]:
     return iter_orphan_problems(*_range(resources, key), before=oldest)
 
 
-CHECKS = (counts_equal_stage_1, index_readable, no_orphans)
-
-
-@dataset_asset(DOMAIN_STORE, checks=CHECKS)
+@dataset_asset(DOMAIN_STORE)
 def domain_store(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
     """Merge new batches into ranges of buckets, and replace changed ones."""
     store, now = platform.data_root.store, platform.clock.now()
@@ -182,16 +182,22 @@ def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
     return growth_plot(catalog["first_seen"].drop_nulls().to_list(), records)
 
 
-BUCKETS_RULE = rebuild_rule(
-    DOMAIN_BUCKETS, checks=ccnews_checks.CHECKS, holds=unsettled(DOMAIN_BUCKETS)
-)
+def _ranges(resources: Resources) -> Sequence[str]:
+    """Return all ranges of the store; of a new one, those that the settings give it."""
+    store = resources.data_root.store
+    is_there = store.exists(STORE_FILE)
+    wanted = resources.settings.domain_store.buckets
+    return range_keys(read_bucket_count(store) if is_there else wanted)
+
+
+BUCKETS_RULE = rebuild_rule(DOMAIN_BUCKETS, holds=unsettled(DOMAIN_BUCKETS))
 STORE_RULE = rebuild_rule(
     DOMAIN_STORE,
     wanted=lambda resources: wanted_ranges(resources.data_root.store),
     built=lambda resources: built_ranges(resources.data_root.store),
+    # Before the first day is staged: the catalog waits for every range that exists.
+    keys=_ranges,
 )
 CATALOG_RULE = rebuild_rule(
-    DOMAIN_CATALOG,
-    checks=CHECKS,
-    is_behind=lambda resources: bool(STORE_RULE.stale(resources)),
+    DOMAIN_CATALOG, is_behind=lambda resources: bool(STORE_RULE.stale(resources))
 )

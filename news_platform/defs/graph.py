@@ -6,6 +6,7 @@ backfills and for builds that should not wait.
 """
 
 import pkgutil
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
@@ -14,10 +15,10 @@ from typing import TypeVar
 import dagster as dg
 
 from news_platform import defs
-from news_platform.datasets.registry import DATASETS
+from news_platform.datasets.registry import DATASETS, stored_parents
 from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
-from news_platform.defs.runs import JOB_ASSETS
+from news_platform.defs.runs import CRAWL_OUTPUTS, JOB_ASSETS
 from news_platform.defs.sensors import reconciling_sensor
 
 T = TypeVar("T")
@@ -43,12 +44,10 @@ def definitions_of(
     `describe` adds what depends on the root to the spec of each asset.
     """
     assets = _defined(dg.AssetsDefinition, *modules)
-    in_own_step = {key for asset in assets for key in asset.check_keys}
-    checks = [one for one in _defined(Check, *modules) if one.key not in in_own_step]
     rules = _defined(RebuildRule, *modules)
     return dg.Definitions(
         assets=dg.map_asset_specs(describe, [*_defined(dg.AssetSpec, *modules), *assets]),
-        asset_checks=[one.definition for one in checks],
+        asset_checks=[one.definition for one in _defined(Check, *modules)],
         sensors=[
             *_defined(dg.SensorDefinition, *modules),
             *(reconciling_sensor(rule) for rule in rules if rule.sensor),
@@ -61,7 +60,7 @@ def definitions_of(
 _MODULES = _modules()
 
 CHECKS: tuple[Check, ...] = tuple(_defined(Check, *_MODULES))
-"""Every check, also those that assets evaluate in their own step."""
+"""Every check."""
 
 _RULES: Mapping[str, RebuildRule] = {rule.asset: rule for rule in _defined(RebuildRule, *_MODULES)}
 BUILD_ORDER: tuple[RebuildRule, ...] = tuple(_RULES[name] for name in DATASETS if name in _RULES)
@@ -80,6 +79,15 @@ VIEWS: Mapping[str, str] = {
 """Selections for the filter field above the lineage graph and the catalog."""
 
 
+def _is_crawl_day(name: str) -> bool:
+    """Return whether an asset is a daily one that raw_news is an ancestor of, or itself."""
+    dataset = DATASETS[name]
+    if not dataset.is_asset or dataset.partitions != "day":
+        return False
+    followed = [it.dataset for it in stored_parents(dataset) if it.is_followed]
+    return name in CRAWL_OUTPUTS or any(map(_is_crawl_day, followed))
+
+
 def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Definitions:
     """Return the definitions of all modules, the jobs of assets, and the nightly checks."""
     jobs = [
@@ -90,6 +98,16 @@ def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Defi
         )
         for name, assets in JOB_ASSETS.items()
     ]
+    # It has one day per run, because a day of the crawl takes hours.
+    warnings.filterwarnings("ignore", message="Asset job build_crawl_days materializes")
+    days = [name for name in DATASETS if _is_crawl_day(name)]
+    jobs.append(
+        dg.define_asset_job(
+            "build_crawl_days",
+            selection=dg.AssetSelection.assets(*days),
+            description="Collect days of the crawl and build every daily asset after them.",
+        )
+    )
     return dg.Definitions.merge(
         definitions_of(*_MODULES, describe=describe),
         dg.Definitions(jobs=jobs),

@@ -43,7 +43,7 @@ def partition_mapping(dataset: Dataset, parent: ParentDataset) -> dg.PartitionMa
             return _time_window(start_offset=1 - parent.partitions.days)
         case "of_month":
             return _time_window()
-        case "every" | "of_survey_day":
+        case "every" | "of_survey_day" | "known_in_month":
             # A survey day consists of several batches: without it, a backfill would look for
             # batches whose keys are days.
             return dg.AllPartitionMapping()

@@ -11,13 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from news_platform.defs.sensor_state import (
     HOUR,
     Attempt,
     Failure,
     SensorState,
+    as_day,
     failure_of,
     update_alarms,
 )
@@ -29,7 +30,9 @@ _WEEK = timedelta(days=7)
 _FRESH_PLACES = 2
 # A follower of many partitions waits at most this long for those that are being built.
 _PATIENCE = HOUR
-_SHOWN_STOPS = 3
+_SHOWN = 3
+# How the reason of a partition ends that waits for the repair of its parent.
+RED = "is red"
 _LONGEST_ERROR = 200
 # The machines that create runs and evaluate sensors may disagree about the time.
 _CLOCK_SKEW = HOUR
@@ -147,17 +150,20 @@ class Plan:
     def _part(self, state: State, count: int) -> str:
         """Return what the line says about the partitions of one state."""
         mine = {key: one for key, one in self.partitions.items() if one.state is state}
-        # Show the earliest retry.
-        first = min(mine.values(), key=lambda one: math.inf if one.at is None else one.at)
-        next_at = "" if first.at is None else clock(first.at, self.tick.now)
+        # The earliest retry first, but what waits for a person before all.
+        first = sorted(mine.values(), key=lambda one: math.inf if one.at is None else one.at)
+        reasons = list(dict.fromkeys(one.reason for one in first))
+        reasons.sort(key=lambda reason: not reason.endswith(RED))
+        why = "; ".join(reasons[:_SHOWN]) + ("; ..." if len(reasons) > _SHOWN else "")
+        next_at = "" if first[0].at is None else clock(first[0].at, self.tick.now)
         match state:
             case State.RETRYING:
-                return f"{count} retries at {next_at} ({first.reason})"
+                return f"{count} retries at {next_at} ({why})"
             case State.STOPPED:
-                shown = ", ".join(sorted(mine)[:_SHOWN_STOPS])
-                return f"{count} stopped ({shown}): {first.reason}"
+                shown = ", ".join(sorted(mine)[:_SHOWN])
+                return f"{count} stopped ({shown}): {why}"
             case State.WAITING:
-                return f"{count} waiting{f' until {next_at}' if next_at else ''} ({first.reason})"
+                return f"{count} waiting{f' until {next_at}' if next_at else ''} ({why})"
             case _:
                 return f"{count} {state}"
 
@@ -206,7 +212,10 @@ def plan_requests(tick: TickInput, state: SensorState, limits: Limits) -> Plan:
 
 def _stale_partition(key: str, tick: TickInput, state: SensorState) -> _StalePartition:
     fingerprint, attempt = tick.stale[key], tick.attempts.get(key)
-    since = state.stale_since.get(key, tick.now)
+    # If the cursor had no place for it: what failed has been stale since then at the latest.
+    is_known = attempt is not None and attempt.error is not None and state.is_cut
+    failed_at = attempt.requested_at if attempt and is_known else tick.now
+    since = state.stale_since.get(key, failed_at)
     wanted_at = max(tick.retry_requests.get(key, 0.0), tick.retry_requests.get(EVERY, 0.0))
     if attempt is None:
         return _StalePartition(key, fingerprint, since, is_wanted=wanted_at > 0.0)
@@ -330,14 +339,6 @@ def is_fresh(key: str, now: float) -> bool:
     """Return whether a partition is one of the newest days."""
     day = as_day(key)
     return day is not None and abs(datetime.fromtimestamp(now, UTC).date() - day) <= _WEEK
-
-
-def as_day(key: str) -> date | None:
-    """Return the day of a partition key; None if it is not a day."""
-    try:
-        return date.fromisoformat(key)
-    except ValueError:
-        return None
 
 
 def clock(at: float, now: float) -> str:

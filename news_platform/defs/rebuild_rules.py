@@ -31,15 +31,13 @@ class Parent:
 
     `triggers(parent's partition, own partition)` says which partitions one waits for while they are
     built; None: it follows all of them, and takes those that are finished. With `is_behind` it also
-    waits a while for a parent that is about to be built. `red` returns the parent's partitions that
-    a blocking check found to be damaged, each with the reason: what follows them waits until they
-    are repaired, since the damage would spread.
+    waits a while for a parent that is about to be built. What follows a partition that a blocking
+    check found to be damaged waits until it is repaired, since the damage would spread.
     """
 
     asset: str
     triggers: Callable[[str, str], bool] | None = None
     is_behind: Callable[[Resources], bool] | None = None
-    red: Callable[[dg.DagsterInstance], Mapping[str, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,8 @@ class RebuildRule:
     are those of the asset; `per_run` of them may share a run. `sensor` is the name of the sensor
     that follows, empty for an asset with a schedule. Its runs build `outputs`, which is the asset
     itself if empty. `look` finds what is stale from the state of that sensor, if it depends on it.
-    `outdated` counts what another version made, which is not stale by itself.
+    `outdated` counts what another version made, which is not stale by itself. `built` returns the
+    partitions that exist, and `keys` those that must exist before anything is built.
     """
 
     asset: str
@@ -79,6 +78,8 @@ class RebuildRule:
     outputs: tuple[str, ...] = ()
     look: Callable[[Resources, SensorState], Seen] | None = None
     outdated: Callable[[Resources], int] | None = None
+    built: Callable[[Resources], Fingerprints] | None = None
+    keys: Callable[[Resources], Sequence[str]] = lambda _resources: ()
 
     @classmethod
     def when(cls, asset: str, is_due: Callable[[Resources], bool]) -> "RebuildRule":

@@ -5,16 +5,21 @@ Transient failures are retried indefinitely, soon, then hourly, then daily; perm
 until inputs or settings change. Pure: no clock, storage or Dagster.
 """
 
-from collections.abc import Mapping
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Any
-
-from pydantic import TypeAdapter
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 # A hiccup or a lost worker is over within minutes; an outage takes hours, a dead host days.
 _QUICK = (MINUTE, 5 * MINUTE, 15 * MINUTE)
 _HOURLY_RETRIES = 24
+# Dagster copies the cursor into every tick. Spans beyond these are forgotten, the newest first:
+# their partitions count as stale since their last attempt, or since now.
+_MOST_SPANS = 600
+_TO = "..."
 # Alarms with this prefix are about the tick itself: it could not read what it compares.
 _INPUTS = "inputs:"
 
@@ -25,27 +30,87 @@ class SensorState:
 
     `stale_since` maps partitions to when they became stale, and `alarms` the kinds of errors that
     partitions fail with to when that began. `listings` belongs to the sensor of the crawl.
+    `is_cut` says that more partitions were stale than a cursor holds, `is_damaged` that the cursor
+    could not be read.
     """
 
     stale_since: Mapping[str, float] = field(default_factory=dict)
     alarms: Mapping[str, float] = field(default_factory=dict)
     listings: Mapping[str, Any] = field(default_factory=dict)
-
-
-_STATE = TypeAdapter(SensorState)
+    is_cut: bool = False
+    is_damaged: bool = False
 
 
 def load_state(cursor: str | None) -> SensorState:
     """Parse a cursor; an unreadable one counts as none, since all it holds is found again."""
     try:
-        return _STATE.validate_json(cursor or "{}")
-    except ValueError:
-        return SensorState()
+        found = json.loads(cursor or "{}")
+        return SensorState(
+            {
+                key: float(since)
+                for since, spans in dict(found.get("since", {})).items()
+                for span in spans
+                for key in _days(span)
+            },
+            {str(kind): float(since) for kind, since in dict(found.get("alarms", {})).items()},
+            dict(found.get("listings", {})),
+            is_cut=bool(found.get("cut")),
+        )
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        return SensorState(is_damaged=True)
 
 
 def dump_state(state: SensorState) -> str:
-    """Return the state as the text of a cursor."""
-    return _STATE.dump_json(state).decode()
+    """Return the state as the text of a cursor; a tick of thousands of stale days stays small."""
+    by_time: dict[int, list[str]] = defaultdict(list)
+    for key in sorted(state.stale_since):
+        by_time[int(state.stale_since[key])].append(key)
+    spans = [(since, span) for since in sorted(by_time) for span in _spans(by_time[since])]
+    since: dict[int, list[str]] = defaultdict(list)
+    for at, span in spans[:_MOST_SPANS]:
+        since[at].append(span)
+    document = {
+        "since": since,
+        "alarms": state.alarms,
+        "listings": state.listings,
+        "cut": len(spans) > _MOST_SPANS,
+    }
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _spans(keys: Iterable[str]) -> Iterator[str]:
+    """Join consecutive days: `2025-11-01...2025-11-03`; yield other keys as they are."""
+    first = last = ""
+    for key in keys:
+        if last and as_day(last) and as_day(key) == _after(last):
+            last = key
+            continue
+        if first:
+            yield first if first == last else f"{first}{_TO}{last}"
+        first = last = key
+    if first:
+        yield first if first == last else f"{first}{_TO}{last}"
+
+
+def _days(span: str) -> Iterator[str]:
+    first, to, last = span.partition(_TO)
+    start, end = as_day(first), as_day(last)
+    if not to or start is None or end is None:
+        yield span
+        return
+    yield from (str(start + timedelta(days=number)) for number in range((end - start).days + 1))
+
+
+def _after(day: str) -> date:
+    return date.fromisoformat(day) + timedelta(days=1)
+
+
+def as_day(key: str) -> date | None:
+    """Return the day of a partition key; None if it is not a day."""
+    try:
+        return date.fromisoformat(key)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +126,10 @@ class RunError:
         return f"{self.kind}: {self.message}" if self.message else self.kind
 
 
-CANCELED = RunError("Canceled", "an operator canceled the run")
+# Whoever cancels a run wants it to stay canceled, also when the inputs change meanwhile.
+CANCELED = RunError(
+    "Canceled", "an operator canceled the run; `news-platform retry` starts it again", is_final=True
+)
 _STILL_STALE = RunError("StillStale", "its run succeeded, but it still differs from its inputs")
 
 
@@ -115,6 +183,8 @@ def failure_of(attempt: Attempt, key: str, fingerprint: str, settings: str) -> F
     error = attempt.error or (_STILL_STALE if has_same_inputs else None)
     if attempt.ended_at is None or error is None:
         return None
+    if error == CANCELED:
+        return Failure(attempt.run_id, error, attempt.number, attempt.ended_at)
     if len(attempt.inputs) > 1:
         # Which of the partitions is to blame shows when each has a run of its own.
         error = replace(error, is_final=False)

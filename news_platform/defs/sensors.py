@@ -11,27 +11,26 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache
 from importlib.metadata import version
-from urllib.parse import quote, unquote
 
 import dagster as dg
 from dagster._core.storage.tags import MAX_RETRIES_TAG, PRIORITY_TAG
 
 from news_platform.datasets.dataset import WHOLE
 from news_platform.defs.alerts import Alert, send_alert
+from news_platform.defs.checks import red_reasons
 from news_platform.defs.planning import (
-    EVERY,
     Plan,
     Request,
     TickInput,
-    as_day,
     clock,
     is_fresh,
     plan_requests,
 )
-from news_platform.defs.rebuild_rules import Fingerprints, Platform, RebuildRule, Seen
+from news_platform.defs.rebuild_rules import Fingerprints, Parent, Platform, RebuildRule, Seen
+from news_platform.defs.retry_requests import delete_served, read_retry_requests
 from news_platform.defs.runs import (
     ALL_DAYS_PRIORITY,
     ATTEMPT_TAG,
@@ -53,20 +52,34 @@ from news_platform.defs.runs import (
 from news_platform.defs.sensor_state import (
     SensorState,
     alarm_text,
+    as_day,
     dump_state,
     load_state,
     with_unreadable_inputs,
 )
-from news_platform.errors import NewsPlatformError, StorageError, StoreUnavailable
+from news_platform.errors import NewsPlatformError, StoreUnavailable
 from news_platform.resources import Resources
 from news_platform.settings import Settings
+from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.commit.root import is_paused
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectStore
 
 # The answer of every sensor and schedule while the root is paused.
 PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
-# `news-platform retry` writes requests of operators here, and sensors read them.
-_RETRY_REQUESTS = "automation/retry_requests"
+# Sections of the settings whose values change what is built, and the fields that do not.
+_OUTPUT_SECTIONS = {
+    "ccnews",
+    "domain_store",
+    "domain_metadata",
+    "rss",
+    "newsroom",
+    "source_records",
+    "corpus",
+    "search",
+}
+_MACHINE_FIELDS = ("workers", "memory_mb", "scratch")
+# What watchers saw at their last tick; the cursor has only its fingerprint.
+_OBSERVED = "automation/observed"
 
 
 def skip_reason(store: ObjectStore) -> dg.SkipReason | None:
@@ -113,7 +126,10 @@ def plan_of(
         running={key: run for key, run in running.items() if run},
         own=len(work.requested_by(asset)),
         holds=rule.holds(resources, stale, now) if rule.holds and stale else {},
-        parents={**_parents(rule, stale, work), **_damaged(rule, stale, instance)},
+        parents={
+            **_parents(rule, stale, work),
+            **(damaged_parents(rule.parents, stale, instance) if instance else {}),
+        },
         busy=_busy(rule, resources, work) if stale else "",
         retry_requests=read_retry_requests(resources.data_root.store, asset),
         order=order,
@@ -131,16 +147,14 @@ def _parents(rule: RebuildRule, stale: Fingerprints, work: Work) -> Mapping[str,
     }
 
 
-def _damaged(
-    rule: RebuildRule, stale: Fingerprints, instance: dg.DagsterInstance | None
+def damaged_parents(
+    parents: Iterable[Parent], keys: Collection[str], instance: dg.DagsterInstance
 ) -> Mapping[str, str]:
     """Return the partitions that would be built from damaged ones, and which check says so."""
-    if instance is None or not stale:
-        return {}
-    red = {parent: parent.red(instance) for parent in rule.parents if parent.red}
+    red = {parent: red_reasons(parent.asset, instance) for parent in parents} if keys else {}
     return {
         key: reason
-        for key in stale
+        for key in keys
         for parent, found in red.items()
         for damaged, reason in found.items()
         if parent.triggers is None or parent.triggers(damaged, key)
@@ -163,8 +177,16 @@ def _platform_version() -> str:
 
 
 def settings_digest(settings: Settings) -> str:
-    """Return a digest of all settings and of the platform's version: what lifts a stop."""
-    text = f"{_platform_version()}\n{settings.model_dump_json()}"
+    """Return a digest of what lifts a stop: the version, and the settings that change outputs.
+
+    It is the same for the daemon, for a command and for a server, wherever they run.
+    """
+    sections = settings.model_dump(mode="json", include=_OUTPUT_SECTIONS)
+    given = {
+        name: {field: value for field, value in fields.items() if field not in _MACHINE_FIELDS}
+        for name, fields in sections.items()
+    }
+    text = f"{_platform_version()}\n{json.dumps(given, sort_keys=True)}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -185,6 +207,9 @@ def reconciling_sensor(rule: RebuildRule, *, interval_seconds: int = 60) -> dg.S
         try:
             if is_paused(platform.data_root.store):
                 return PAUSED
+            if state.is_damaged:
+                text = f"the cursor of {rule.sensor} cannot be read: the sensor starts anew"
+                send_alert(context.log, platform.settings, Alert(text, assets=rule.asset))
             work = Work.read(context.instance)
             seen = rule.seen(platform, state)
             seen.record()
@@ -200,7 +225,9 @@ def reconciling_sensor(rule: RebuildRule, *, interval_seconds: int = 60) -> dg.S
             asset_events=seen.observations,
             # All of them, in order: a request for several needs an unbroken range.
             dynamic_partitions_requests=new_partitions(
-                context.instance, rule.partitions, sorted(plan.partitions)
+                context.instance,
+                rule.partitions,
+                sorted({*plan.partitions, *rule.keys(platform)}),
             ),
             cursor=dump_state(replace(plan.state, listings=seen.listings)),
         )
@@ -211,7 +238,9 @@ def reconciling_sensor(rule: RebuildRule, *, interval_seconds: int = 60) -> dg.S
 def report_plan(context: dg.SensorEvaluationContext, resources: Resources, plan: Plan) -> None:
     """Log the plan, alert to what began to fail or healed, and note what the next tick needs."""
     asset, settings = plan.tick.asset, resources.settings
-    context.log.info("%s: %s", asset, plan.text())
+    # Every tick that logs leaves a file behind: only news are logged, its reason shows the rest.
+    if plan.requests:
+        context.log.info("%s: %s", asset, plan.text())
     for request in plan.requests:
         context.log.info("requested %s: %s", request.run_key, request.reason)
     for key, failure in plan.begun.items():
@@ -302,6 +331,7 @@ def partition_order(
 
 def observe_changes(
     context: dg.SensorEvaluationContext,
+    store: ObjectStore,
     asset: str,
     found: Fingerprints,
     partitions: dg.DynamicPartitionsDefinition,
@@ -310,8 +340,11 @@ def observe_changes(
 
     `found` is the fingerprint of each partition's files now. New keys become partitions.
     """
-    known: dict[str, str] = json.loads(context.cursor or "{}")
+    cursor = fingerprint(f"{key} {value}" for key, value in found.items())
+    known = _read_observed(store, asset) if cursor != context.cursor else found
     changed = [key for key in sorted(found) if known.get(key) != found[key]]
+    if known != found:
+        store.put(f"{_OBSERVED}/{asset}.json", json.dumps(found, sort_keys=True).encode())
     return dg.SensorResult(
         skip_reason=f"{len(found)} partitions, {len(changed)} of them new or changed",
         asset_events=[
@@ -319,8 +352,16 @@ def observe_changes(
             for key in changed
         ],
         dynamic_partitions_requests=new_partitions(context.instance, partitions, sorted(found)),
-        cursor=json.dumps(found, sort_keys=True),
+        cursor=cursor,
     )
+
+
+def _read_observed(store: ObjectStore, asset: str) -> Fingerprints:
+    """Return what the last tick found; a file that is missing or unreadable counts as nothing."""
+    try:
+        return dict(json.loads(store.read(f"{_OBSERVED}/{asset}.json")))
+    except (NotFound, ValueError, TypeError):
+        return {}
 
 
 def new_partitions(
@@ -399,46 +440,3 @@ def nightly_job(
         return skip_reason(platform.data_root.store) or dg.RunRequest()
 
     return job, every_night
-
-
-def request_retry(store: ObjectStore, asset: str, partition: str | None, *, now: datetime) -> None:
-    """Request a retry of a partition, or of all stale partitions of an asset."""
-    body = json.dumps({"requested_at": now.timestamp()}).encode()
-    store.put(_path(asset, partition or EVERY), body)
-
-
-def read_retry_requests(store: ObjectStore, asset: str) -> Mapping[str, float]:
-    """Return when an operator requested a retry of each partition."""
-    paths = [info.path for info in store.list(f"{_RETRY_REQUESTS}/{asset}")]
-    names = [path.rpartition("/")[2].removesuffix(".json") for path in paths]
-    return {
-        unquote(name): _requested_at(store, path) for name, path in zip(names, paths, strict=True)
-    }
-
-
-def delete_served(store: ObjectStore, tick: TickInput) -> None:
-    """Delete the requests that a run has followed, and those of partitions that are not stale.
-
-    The run must exist: a daemon that is killed before it creates the run loses no request.
-    """
-    served = [key for key, at in tick.retry_requests.items() if _is_served(key, at, tick)]
-    if served:
-        store.delete([_path(tick.asset, key) for key in served])
-
-
-def _is_served(key: str, requested_at: float, tick: TickInput) -> bool:
-    wanted = tick.stale if key == EVERY else tick.stale.keys() & {key}
-    attempts = [tick.attempts.get(one) for one in wanted]
-    return all(one is not None and one.requested_at >= requested_at for one in attempts)
-
-
-def _requested_at(store: ObjectStore, path: str) -> float:
-    try:
-        return float(json.loads(store.read(path))["requested_at"])
-    except (ValueError, TypeError, KeyError) as error:
-        text = f"cannot parse {path!r}: delete it and request the retry again"
-        raise StorageError(text, thing=path) from error
-
-
-def _path(asset: str, key: str) -> str:
-    return f"{_RETRY_REQUESTS}/{asset}/{quote(key, safe='')}.json"

@@ -30,6 +30,8 @@ from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_wo
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.build_filters import obeying
 
+_TICK_MINUTES = 10
+
 
 @dataset_asset(ARTICLE_SHEETS, pool="sheets")
 def article_sheets(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
@@ -95,14 +97,16 @@ def _lacks_rows(resources: Resources) -> bool:
 
 
 def _is_due(resources: Resources) -> bool:
-    # A Google Sheet is always synced: only a call to Google shows whether an admin edited it.
-    return sheets_access(resources.settings.sheets) is not None or _lacks_rows(resources)
+    # Only a call to Google shows whether an admin edited the sheet: once an hour, or with new rows.
+    is_hour = resources.clock.now().minute < _TICK_MINUTES
+    has_sheet = sheets_access(resources.settings.sheets) is not None
+    return (has_sheet and is_hour) or _lacks_rows(resources)
 
 
 SHEETS_RULE = RebuildRule.when("article_sheets", _lacks_rows)
 run_article_sheets = asset_schedule(
     SHEETS_RULE,
-    cron="*/10 * * * *",
-    description="Writes new rows every ten minutes; reads admins' edits of a Google Sheet.",
+    cron=f"*/{_TICK_MINUTES} * * * *",
+    description="Writes new rows every ten minutes; reads admins' edits of a Google Sheet hourly.",
     is_due=_is_due,
 )

@@ -86,6 +86,7 @@ def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its
         "dagster/partition_row_count": report.blocks_kept,
         "pages_seen": report.pages_seen,
         "pages_failed": report.pages_failed,
+        "pages_empty": report.pages_empty,
         "failed_share": report.failed_share,
         "blocks_total": report.blocks_total,
         "blocks_kept": report.blocks_kept,
@@ -145,7 +146,7 @@ def watch_page_snapshots(
         return reason
     declare_options(store, segment_options(platform.settings.source_records))
     found = wanted_institutions(store)
-    return observe_changes(context, "page_snapshots", found, INSTITUTIONS)
+    return observe_changes(context, store, "page_snapshots", found, INSTITUTIONS)
 
 
 def _redone(resources: Resources) -> Mapping[str, str]:

@@ -30,7 +30,8 @@ _SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOP
 class AssetStatus:
     """The stale partitions of an asset; `error` says why they could not be found.
 
-    `outdated` counts what another version made: nothing builds it again by itself.
+    `outdated` counts what another version made: nothing builds it again by itself. `oldest` is
+    stale for `lag_seconds`, longer than all others; `attempts` are the most failures in a row.
     """
 
     asset: str
@@ -38,6 +39,9 @@ class AssetStatus:
     partitions: Mapping[str, PartitionPlan]
     error: str = ""
     outdated: int = 0
+    oldest: str = ""
+    lag_seconds: float = 0.0
+    attempts: int = 0
 
     @classmethod
     def of(cls, plan: Plan, *, outdated: int) -> "AssetStatus":
@@ -46,18 +50,33 @@ class AssetStatus:
             key: replace(one, state=State.BEHIND) if one.state is State.REQUESTED else one
             for key, one in sorted(plan.partitions.items())
         }
-        text = plan.text().replace(State.REQUESTED, State.BEHIND)
         more = f"; {outdated} outdated" if outdated else ""
-        return cls(plan.tick.asset, f"{text}{more}", behind, outdated=outdated)
+        since = plan.state.stale_since
+        oldest = min(since, key=lambda key: since[key], default="")
+        failed = [one.number for one in plan.tick.attempts.values() if one.error]
+        return cls(
+            plan.tick.asset,
+            f"{replace(plan, partitions=behind).text()}{more}",
+            behind,
+            outdated=outdated,
+            oldest=oldest,
+            lag_seconds=max(0.0, plan.tick.now - since[oldest]) if oldest else 0.0,
+            attempts=max(failed, default=0),
+        )
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Return how many partitions are in each state."""
+        found = Counter(one.state for one in self.partitions.values())
+        return {str(state): found[state] for state in _SHOWN}
 
     def document(self) -> Mapping[str, object]:
         """Return it as `news-platform status --json` and the server's API show it."""
-        counts = Counter(one.state for one in self.partitions.values())
         attempts = [one.at for one in self.partitions.values() if one.at is not None]
         return {
             "asset": self.asset,
             "stale": len(self.partitions),
-            **{str(state): counts[state] for state in _SHOWN},
+            **self.counts,
             "outdated": self.outdated,
             "next_attempt": _moment(min(attempts, default=None)),
             "text": self.text,

@@ -72,7 +72,7 @@ def nothing_taken_down_is_stored(resources: Resources, _key: str) -> Iterable[st
     share = None if files <= _SAMPLED_FILES else _SAMPLED_FILES / files
     found = verify_root(resources, share=share)
     # The places alone: the addresses must not reach the event log.
-    return [one.place for one in found.findings]
+    return [*(one.place for one in found.findings), *found.unreadable]
 
 
 TAKEDOWNS_RULE = RebuildRule.when(ASSET, has_work)

@@ -8,7 +8,7 @@ marker.
 import asyncio
 import contextlib
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -56,6 +56,8 @@ _SETTLED_AT_ONCE = 64
 # How often an idle consumer looks for messages that others gave back or let expire.
 _POLL_SECONDS = 1.0
 _SHORTEST_PAUSE_SECONDS = 0.02
+# With a pause of a second and responses within 150 ms, as many requests run as without a pause.
+_PAUSING_PER_ACTIVE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class SurveyOptions:
 
     fetch: SurveyFetchOptions = field(default_factory=SurveyFetchOptions)
     concurrency: int = 64
+    # Between two requests to one host.
+    pause_seconds: float = 0.0
     max_tries: int = 3
     # Longer than the resolver caches a negative answer (30 s), so that a retry asks DNS again.
     retry_seconds: float = 45.0
@@ -76,6 +80,11 @@ class SurveyOptions:
     # More than all timeouts together; only a long crawl-delay with many sitemaps reaches it.
     domain_seconds: float = 900.0
 
+    @property
+    def domains_at_once(self) -> int:
+        """Return how many domains are surveyed at once: most of them pause if there is a pause."""
+        return self.concurrency * (_PAUSING_PER_ACTIVE if self.pause_seconds else 1)
+
 
 @dataclass(slots=True)
 class SurveyReport:
@@ -87,7 +96,6 @@ class SurveyReport:
     retries: int = 0
     lost_claims: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
-    ai_policies: dict[str, dict[str, int]] = field(default_factory=dict)
     slowest: list[tuple[str, float]] = field(default_factory=list)
 
 
@@ -117,8 +125,8 @@ class Consumer:
         self._context = context
         self._options = options
         self._stored: DomainFiles = {}
-        # The batch of the previous survey by domain.
-        self._earlier: Mapping[str, str] = {}
+        # The batches of earlier surveys by domain, the latest first.
+        self._earlier: Mapping[str, Sequence[str]] = {}
         self._takedowns = Takedowns.read(context.store, now=context.clock())
         self._waits_until: float | None = None
         self._claimed: deque[MessageClaim] = deque()
@@ -126,7 +134,6 @@ class Consumer:
         self._settled: list[SettledClaim] = []
         # Messages that could not be settled: this run does not wait for their leases to expire.
         self._left: set[int] = set()
-        self._policies: Counter[tuple[str, str]] = Counter()
         self.report = SurveyReport(batch.key)
 
     async def run(self) -> SurveyReport:
@@ -143,8 +150,6 @@ class Consumer:
             except ExceptionGroup as group:
                 raise first_cause(group) from group
         self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
-        for (bot, policy), count in sorted(self._policies.items()):
-            self.report.ai_policies.setdefault(bot, {})[policy] = count
         return self.report
 
     async def _run(self) -> None:
@@ -153,7 +158,7 @@ class Consumer:
         self._earlier = await self._call_queue(earlier_batches, queue.engine, self._batch.key)
         # Messages that an earlier run gave up get new tries in this one.
         await self._call_queue(queue.reopen, self._batch.key, now=self._context.seconds())
-        slots = asyncio.Semaphore(self._options.concurrency)
+        slots = asyncio.Semaphore(self._options.domains_at_once)
         async with asyncio.TaskGroup() as tasks:
             leases = tasks.create_task(self._keep_leases())
             while await self._has_claims():
@@ -252,12 +257,18 @@ class Consumer:
         return None
 
     async def _previous(self, domain: str) -> PreviousSurvey | None:
-        """Return the previous survey of a domain, which spares its hosts what has not changed."""
-        key = self._earlier.get(domain)
-        if key is None:
-            return None
-        batch = PartitionInfo.parse(key)
-        return await asyncio.to_thread(read_previous, self._context.store, batch, domain)
+        """Return the previous survey of a domain: what was read then need not be sent again.
+
+        That may be an unfinished survey of this batch by an earlier run.
+        """
+        batches = list(map(PartitionInfo.parse, self._earlier.get(domain, ())))
+        if sanitized_domain(domain) in self._stored:
+            batches.insert(0, self._batch)
+        for batch in batches:
+            found = await asyncio.to_thread(read_previous, self._context.store, batch, domain)
+            if found is not None:
+                return found
+        return None
 
     async def _publish(self, claim: MessageClaim, surveyed: SurveyResult) -> bool:
         """Write the result unless another consumer has claimed the domain in the meantime."""
@@ -352,8 +363,6 @@ class Consumer:
     def _count(self, surveyed: SurveyResult) -> None:
         facts = surveyed.metadata
         self.report.surveyed += 1
-        if facts.ai_policy is not None:
-            self._policies.update(facts.ai_policy.policies.items())
         seconds = facts.robots.elapsed_seconds + facts.sitemap.elapsed_seconds
         self.report.slowest.append((facts.registrable_domain, round(seconds, 3)))
         # Keeps the list short without sorting it for every domain.

@@ -15,7 +15,7 @@ from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.signals.verdict import EVERYBODY
 from news_platform.domain_metadata.usage import StoredSurvey, iter_surveys, survey_at
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.web.robots import Robots
+from news_platform.web.robots import AI_BOTS, Robots
 from news_platform.web.urls import url_host
 
 _SHOWN_BOTS = 12
@@ -85,10 +85,10 @@ def _robots_rule(survey: StoredSurvey, folder: str, *, url: str, user_agent: str
 
 def _policies(survey: StoredSurvey, folder: str, *, url: str) -> Iterator[Evidence]:
     facts = survey.facts
-    if facts.ai_policy is None:
+    if facts.usage is None:
         yield Evidence(DATASET, "unknown", "What the site states about AI use is not known.")
         return
-    path = urlsplit(url).path or "/"
+    path, surveyed = urlsplit(url).path or "/", facts.collected_at
     for purpose in PURPOSES:
         found = survey.decide(EVERYBODY, purpose, path)
         raw = "; ".join(dict.fromkeys(one.statement.raw for one in found.findings))
@@ -97,11 +97,15 @@ def _policies(survey: StoredSurvey, folder: str, *, url: str) -> Iterator[Eviden
             found.verdict,
             f"For {purpose.replace('_', ' ')} by any crawler the site's statements say "
             f"{found.verdict}{f': {raw}' if raw else ''}.",
-            at=facts.collected_at,
+            at=min((one.statement.read_at or surveyed for one in found.findings), default=surveyed),
             source="; ".join(dict.fromkeys(one.statement.source for one in found.findings)),
             details={"purpose": purpose},
         )
-    refused = [bot for bot, policy in facts.ai_policy.policies.items() if policy == "disallow_all"]
+    if facts.ai_policy is None:
+        return
+    everyone, own = facts.ai_policy.everyone, facts.ai_policy.own
+    policies = ((bot.name, own.get(bot.name, everyone)) for bot in AI_BOTS)
+    refused = [name for name, policy in policies if policy == "disallow_all"]
     if refused:
         more = f" and {len(refused) - _SHOWN_BOTS} more" if len(refused) > _SHOWN_BOTS else ""
         yield Evidence(

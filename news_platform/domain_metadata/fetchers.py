@@ -1,19 +1,20 @@
-"""Fetch and parse what one domain serves: robots.txt, a sitemap, and statements about use.
+"""Fetch and parse the robots.txt and the sitemap of one domain, and decide what counts as read.
 
 What the previous survey received is requested with the ETag and the date that the host sent then.
-If the host answers 304, the stored bytes, or the statements read from them, count as received.
+If the host answers 304, the stored bytes, or the statements read from them, count as received. What
+cannot be read this time (no answer, 5xx, 429, 402, a bot challenge, a web page instead of text) or
+is not asked for stays as it was last read, with that time.
 """
 
 import asyncio
 import codecs
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Literal
 from urllib.parse import urlsplit
-
-from resiliparse.parse.html import HTMLTree
 
 from news_platform.datasets.domain_metadata import (
     ROBOTS_FILE,
@@ -25,19 +26,7 @@ from news_platform.datasets.domain_metadata import (
     UseStatement,
     sanitized_domain,
 )
-from news_platform.domain_metadata.signals.page_signals import (
-    parse_header_signals,
-    parse_html_signals,
-)
-from news_platform.domain_metadata.signals.robots_signals import license_urls
-from news_platform.domain_metadata.signals.well_known import (
-    is_llms_txt,
-    parse_ai_txt,
-    parse_rsl,
-    parse_tdmrep,
-    parse_trust_txt,
-    security_contacts,
-)
+from news_platform.domain_metadata.signals.verdict import MAX_AGE
 from news_platform.domain_metadata.sitemaps import (
     BadGzip,
     Sitemap,
@@ -57,42 +46,30 @@ FileFacts = RobotsFacts | SitemapFacts | UsageFileFacts
 MAX_REQUESTS = 8
 """Requests per domain and survey; redirects and the children of a sitemap index count apart."""
 
-SMALL_FILES = {
-    "ai.txt": "/ai.txt",
-    "llms.txt": "/llms.txt",
-    "security.txt": "/.well-known/security.txt",
-    "trust.txt": "/trust.txt",
-}
-"""Files that are requested last, in this order, and deferred when the budget is used up."""
+ABSENT_FOR = timedelta(days=30)
+"""A file that was absent (404 or 410) is not asked for again within this time."""
 
-_PARSERS = {
-    "tdmrep": parse_tdmrep,
-    "rsl": parse_rsl,
-    "ai.txt": parse_ai_txt,
-    "trust.txt": parse_trust_txt,
-}
-# Statements stand in the head of a page and in files of a few kilobytes.
-_MAX_USAGE_BYTES = 512 * 1024
-_SIGNAL_HEADERS = (
-    "x-robots-tag",
-    "content-usage",
-    "content-signal",
-    "tdm-reservation",
-    "tdm-policy",
-    "link",
-)
 # A TLS failure and a closed port 443 both mean that the site offers plain HTTP only.
 _NO_TLS = frozenset({"tls", "refused"})
 # Parsing a larger sitemap on the event loop would delay all other responses.
 _PARSE_INLINE_BYTES = 128 * 1024
 _WEB = ("https://", "http://")
-# How a page begins that is served instead of rules, including XHTML and object store errors.
+# How a page begins that is served instead of text, including XHTML and object store errors.
 _MARKUP = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
+# How a page begins that is served instead of XML.
+_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html)", re.I | re.S)
+# Headers by which the usual services mark a page that tests for a human.
+_CHALLENGES = ("cf-mitigated", "x-amzn-waf-action")
+# This service names itself in every response.
+_CHALLENGES_IF_FORBIDDEN = "x-datadome"
+# Temporary by definition, as is every 5xx; a 1xx or 3xx is not a final answer.
+_TEMPORARY = frozenset({408, 425, 429})
+ABSENT = frozenset({404, 410})
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyFetchOptions:
-    """Limits of what is fetched per domain; `user_agent` is the token that robots.txt may name."""
+    """Limits of what is fetched per domain; robots.txt knows us by the token of `user_agent`."""
 
     user_agent: str = "NewsPlatformBot"
     # The limit of the sitemap protocol, here for the bytes as sent.
@@ -105,21 +82,8 @@ class SurveyFetchOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFile:
-    """A file of the previous survey; `body` is empty where only its facts were stored."""
-
-    facts: FileFacts
-    body: bytes = b""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Return the headers that ask for the file only if it changed."""
-        return conditional_headers(etag=self.facts.etag, last_modified=self.facts.last_modified)
-
-
-@dataclass(frozen=True, slots=True)
 class PreviousSurvey:
-    """The facts of the previous survey, and the bytes of its files that may be confirmed."""
+    """The facts of the previous survey, and the bytes of its files that are as received."""
 
     facts: DomainMetadata
     bodies: Mapping[str, bytes]
@@ -129,39 +93,71 @@ class PreviousSurvey:
         """Return the files that the previous survey had no request left for."""
         return self.facts.usage.deferred if self.facts.usage else []
 
-    def file(self, kind: type[FileFacts], url: str) -> KnownFile | None:
-        """Return the file that was received from a URL; of small files only facts were stored."""
-        if kind is UsageFileFacts:
-            files = self.facts.usage.files if self.facts.usage else []
-            return next((KnownFile(one) for one in files if one.url == url and one.exists), None)
+    @property
+    def usage_files(self) -> dict[str, UsageFileFacts]:
+        """Return what is known about the files that may state how content may be used."""
+        files = self.facts.usage.files if self.facts.usage else []
+        return {file_key(one.name, one.url): one for one in files}
+
+    def statements_from(self, file: str) -> list[UseStatement]:
+        """Return the statements that were last read from a file or page."""
+        found = self.facts.usage.statements if self.facts.usage else []
+        return [one for one in found if one.file == file]
+
+    def robots(self, host: str) -> tuple[RobotsFacts, bytes | None] | None:
+        """Return what was last read of a host's robots.txt: its facts, and its bytes if any."""
         for name, facts in stored_files(self.facts):
-            if isinstance(facts, kind) and facts.url == url and name in self.bodies:
-                return KnownFile(facts, self.bodies[name])
+            if isinstance(facts, RobotsFacts) and facts.host == host and facts.read_at:
+                body = self.bodies.get(name)
+                return None if facts.sha256 and body is None else (facts, body)
         return None
 
-    def statements_from(self, url: str) -> list[UseStatement]:
-        """Return the statements that were read from a file or page."""
-        found = self.facts.usage.statements if self.facts.usage else []
-        # The source of a header or element is the URL, a blank and its name.
-        return [one for one in found if one.source == url or one.source.startswith(f"{url} ")]
+
+def file_key(name: str, url: str) -> str:
+    """Return what identifies a file from one survey to the next: a site may have more licences."""
+    return url if name == "rsl" else name
 
 
 def stored_files(facts: DomainMetadata) -> Iterator[tuple[str, RobotsFacts | SitemapFacts]]:
     """Yield the names and facts of the files that a survey stores as the hosts sent them."""
-    yield ROBOTS_FILE, facts.robots
-    for other in facts.other_hosts:
-        yield f"robots.{sanitized_domain(other.host)}.txt", other
+    for robots in (facts.robots, *facts.other_hosts):
+        yield robots_file_name(robots, is_first=robots is facts.robots), robots
     yield SITEMAP_FILE, facts.sitemap
+
+
+def stating_robots(robots: Iterable[RobotsFacts], *, at: datetime) -> RobotsFacts | None:
+    """Return the robots.txt that speaks for a domain, of several hosts; None if none was read.
+
+    A host with a file comes before one without, the first before the second. A host that cannot be
+    read does not hand the domain over to the other one, except after a long time.
+    """
+    read = [(one, one.read_at) for one in robots if one.read_at]
+    ranked = [(at - read_at > MAX_AGE, one.sha256 is None, one) for one, read_at in read]
+    return min(ranked, key=lambda rank: rank[:2])[2] if ranked else None
+
+
+def robots_file_name(facts: RobotsFacts, *, is_first: bool) -> str:
+    """Return the name under which the robots.txt of a host is stored."""
+    return ROBOTS_FILE if is_first else f"robots.{sanitized_domain(facts.host)}.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class HostRobots:
-    """A host's robots.txt: the facts, its rules, and its bytes if there is a file."""
+    """A host's robots.txt: the facts, the rules for fetching, and what was last read of it.
+
+    `rules` follow from this response (RFC 9309). `stated` are the rules last read, None if there
+    are none, and `body` is the file they were read from, None if the host had none.
+    """
 
     facts: RobotsFacts
     rules: Robots
+    stated: Robots | None
     body: bytes | None = None
     retry_after: str | None = None
+
+    def is_open(self, user_agent: str) -> bool:
+        """Return whether the host may be asked for more than robots.txt."""
+        return self.rules.policy(user_agent) != "disallow_all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +168,50 @@ class FoundSitemap:
     body: bytes | None = None
     children: tuple[str, ...] = ()
     retry_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileAnswer:
+    """The response to a request; `unread` is why it says nothing about the file, in one word."""
+
+    response: Response | None
+    unread: str = ""
+    is_confirmed: bool = False
+
+    @property
+    def status(self) -> int | None:
+        """Return the status; a confirmed file counts as received."""
+        if self.response is None:
+            return None
+        return 200 if self.is_confirmed else self.response.status
+
+    @property
+    def is_received(self) -> bool:
+        """Return whether the file was sent or confirmed."""
+        return not self.unread and self.status is not None and 200 <= self.status < 300
+
+
+def unread_reason(response: Response) -> str:
+    """Return why a response says nothing about a file, '' if it does: the file, or its absence."""
+    status = response.status
+    is_forbidden = status == 403 and _CHALLENGES_IF_FORBIDDEN in response.headers
+    if is_forbidden or any(name in response.headers for name in _CHALLENGES):
+        return "challenge"
+    if status == 402:
+        return "payment_required"
+    if status < 200 or 300 <= status < 400 or status >= 500 or status in _TEMPORARY:
+        return f"http_{status}"
+    return ""
+
+
+def is_markup(body: bytes) -> bool:
+    """Return whether a body that should be text is a web page or another XML document."""
+    return body.removeprefix(codecs.BOM_UTF8).lstrip()[:10].lower().startswith(_MARKUP)
+
+
+def is_html(body: bytes) -> bool:
+    """Return whether a body that should be XML is a web page."""
+    return _HTML.match(body.removeprefix(codecs.BOM_UTF8)[:4096]) is not None
 
 
 @dataclass(slots=True)
@@ -189,20 +229,19 @@ class DomainFetcher:
         """Return whether the survey may send another request."""
         return self.requests < MAX_REQUESTS
 
-    async def fetch_if_changed(
-        self, kind: type[FileFacts], url: str, *, max_body_bytes: int
-    ) -> tuple[Response, KnownFile | None]:
-        """Fetch a URL; return the response, and the previous file if the host confirmed it.
-
-        A confirmed file counts as a response with status 200 and the stored bytes.
-        """
+    async def fetch(self, url: str, *, known: FileFacts | None, max_body_bytes: int) -> FileAnswer:
+        """Fetch a file, unless it is as `known` describes it."""
         self.requests += 1
-        known = self.previous.file(kind, url) if self.previous else None
-        headers = known.headers if known else {}
-        response = await self.fetcher.fetch(url, headers=headers, max_body_bytes=max_body_bytes)
-        if known is None or not headers or response.status != 304:
-            return response, None
-        return replace(response, status=200, body=known.body), known
+        headers = (
+            conditional_headers(etag=known.etag, last_modified=known.last_modified) if known else {}
+        )
+        try:
+            response = await self.fetcher.fetch(url, headers=headers, max_body_bytes=max_body_bytes)
+        except FetchError as error:
+            return FileAnswer(None, error.reason)
+        if headers and response.status == 304:
+            return FileAnswer(response, is_confirmed=True)
+        return FileAnswer(response, unread_reason(response))
 
     async def fetch_robots(self, host: str) -> HostRobots:
         """Fetch the robots.txt of a host if it changed, over HTTP if HTTPS is not available."""
@@ -220,72 +259,83 @@ class DomainFetcher:
         return answer
 
     async def _robots_at(self, url: str, host: str) -> HostRobots:
-        fetched_at = self.clock()
-        try:
-            # RFC 9309 lets a crawler ignore what follows the first 500 KiB.
-            response, known = await self.fetch_if_changed(
-                RobotsFacts, url, max_body_bytes=MAX_BYTES
-            )
-        except FetchError as error:
-            facts = RobotsFacts(host=host, url=url, fetched_at=fetched_at, error=error.reason)
-            return HostRobots(facts, Robots.of_answer(None, b""))
+        facts = RobotsFacts(host=host, url=url, fetched_at=self.clock())
+        known = self.previous.robots(host) if self.previous else None
+        before, old = known if known else (None, None)
+        same = before if before and before.url == url and old is not None else None
+        # RFC 9309 lets a crawler ignore what follows the first 500 KiB.
+        answer = await self.fetch(url, known=same, max_body_bytes=MAX_BYTES)
+        response = answer.response
+        if response is None:
+            facts.error, sent = answer.unread, b""
+        else:
+            sent = old if answer.is_confirmed and old is not None else response.body
+            facts.final_url, facts.redirects = response.final_url, len(response.redirects)
+            facts.elapsed_seconds = round(response.elapsed_seconds, 3)
+        facts.status_code, facts.not_modified = answer.status, answer.is_confirmed
         # RFC 9309: a 4xx allows everything, a 5xx or no answer disallows everything.
-        rules = Robots.of_answer(response.status, response.body)
-        exists = 200 <= response.status < 300
-        body = response.body if exists else None
-        before = known.facts if known and isinstance(known.facts, RobotsFacts) else None
+        rules = Robots.of_answer(answer.status, sent)
+        facts.is_html = answer.is_received and is_markup(sent)
+        facts.unread = "markup" if facts.is_html else answer.unread
+        wait = response.headers.get("retry-after") if response else None
+        if facts.unread:
+            stated = _keep_robots(facts, before, old)
+            return HostRobots(facts, rules, stated, old if stated else None, wait)
+        facts.read_at, facts.exists = facts.fetched_at, answer.is_received
+        if response is None or not facts.exists:
+            return HostRobots(facts, rules, rules, None, wait)
+        facts.content_length, facts.sha256 = len(sent), hashlib.sha256(sent).hexdigest()
+        facts.truncated = response.truncated or (same.truncated if same else False)
+        facts.sitemap_urls = list(_web_urls(rules.sitemaps, base=response.final_url))
         # A server that confirms a file need not repeat its validators.
-        etag, last_modified = (before.etag, before.last_modified) if before else ("", "")
-        facts = RobotsFacts(
-            host=host,
-            url=url,
-            final_url=response.final_url,
-            status_code=response.status,
-            exists=exists,
-            content_length=len(body) if body is not None else None,
-            sha256=hashlib.sha256(body).hexdigest() if body is not None else None,
-            truncated=exists and (response.truncated or (before is not None and before.truncated)),
-            is_html=body is not None and _is_markup(body),
-            redirects=len(response.redirects),
-            fetched_at=fetched_at,
-            elapsed_seconds=round(response.elapsed_seconds, 3),
-            sitemap_urls=list(_web_urls(rules.sitemaps, base=response.final_url)) if exists else [],
-            not_modified=before is not None,
-            etag=validator(response.headers, "etag") or etag,
-            last_modified=validator(response.headers, "last-modified") or last_modified,
-        )
-        return HostRobots(facts, rules, body, response.headers.get("retry-after"))
+        kept = same if answer.is_confirmed else None
+        facts.etag = validator(response.headers, "etag") or (kept.etag if kept else "")
+        last_modified = validator(response.headers, "last-modified")
+        facts.last_modified = last_modified or (kept.last_modified if kept else "")
+        return HostRobots(facts, rules, rules, sent, wait)
 
     async def fetch_sitemap(
         self, url: str, *, found_by: Literal["robots", "default"]
     ) -> FoundSitemap:
         """Fetch one sitemap if it changed, and parse it."""
         facts = SitemapFacts(url=url, found_by=found_by, fetched_at=self.clock())
-        try:
-            response, known = await self.fetch_if_changed(
-                SitemapFacts, url, max_body_bytes=self.options.max_sitemap_bytes
-            )
-        except FetchError as error:
-            facts.error = error.reason
+        before = self.previous.facts.sitemap if self.previous else None
+        known = before if before and before.url == url else None
+        if known and known.status_code in ABSENT and self.is_recent(known.fetched_at):
+            return FoundSitemap(known)
+        stored = self.previous.bodies.get(SITEMAP_FILE) if self.previous and known else None
+        answer = await self.fetch(
+            url,
+            known=known if stored is not None else None,
+            max_body_bytes=self.options.max_sitemap_bytes,
+        )
+        response = answer.response
+        if response is None:
+            facts.error = answer.unread
             return FoundSitemap(facts)
         facts.elapsed_seconds = round(response.elapsed_seconds, 3)
-        if known is not None:
+        if known is not None and answer.is_confirmed:
             # The children of an index that is confirmed are not requested again.
             changed = facts.model_dump(include={"found_by", "fetched_at", "elapsed_seconds"})
-            assert isinstance(known.facts, SitemapFacts)
-            same = known.facts.model_copy(update={**changed, "not_modified": True})
-            return FoundSitemap(same, known.body)
+            return FoundSitemap(known.model_copy(update={**changed, "not_modified": True}), stored)
         facts.status_code, facts.final_url = response.status, response.final_url
         if 200 <= response.status < 300:
             return await _read_sitemap(facts, response)
         return FoundSitemap(facts, retry_after=response.headers.get("retry-after"))
 
-    async def count_children(self, found: FoundSitemap) -> None:
-        """Fetch the first children of an index and add their URLs to its count."""
+    def is_recent(self, at: datetime | None) -> bool:
+        """Return whether a file that was absent at a time is not asked for again yet."""
+        return at is not None and self.clock() - at < ABSENT_FOR
+
+    async def count_children(self, found: FoundSitemap, allows: Callable[[str], bool]) -> None:
+        """Fetch the first children of an index that robots.txt allows, and count their URLs."""
         clock = asyncio.get_running_loop().time
         stop_at = clock() + self.options.children_seconds
         limit = self.options.max_sitemap_bytes
         for url in found.children[: self.options.max_children]:
+            if not allows(url):
+                _note(found.facts, "child_disallowed")
+                continue
             if clock() > stop_at:
                 _note(found.facts, "children_out_of_time")
                 return
@@ -298,8 +348,15 @@ class DomainFetcher:
             await _count(found.facts, response)
 
 
-def _is_markup(body: bytes) -> bool:
-    return body.removeprefix(codecs.BOM_UTF8).lstrip()[:10].lower().startswith(_MARKUP)
+def _keep_robots(
+    facts: RobotsFacts, before: RobotsFacts | None, body: bytes | None
+) -> Robots | None:
+    """Add to the facts what was last read of the file; return its rules, None if it never was."""
+    if before is None:
+        return None
+    for name in ("read_at", "content_length", "sha256", "truncated", "etag", "last_modified"):
+        setattr(facts, name, getattr(before, name))
+    return Robots.parse(body or b"")
 
 
 def _web_urls(links: Iterable[str], *, base: str) -> Iterator[str]:
@@ -319,13 +376,17 @@ async def _read_sitemap(facts: SitemapFacts, response: Response) -> FoundSitemap
         sitemap, stored = await asyncio.to_thread(_read, body, response.final_url)
     else:
         sitemap, stored = _read(body, response.final_url)
-    facts.exists = True
     facts.kind = sitemap.kind
+    facts.problems = list(sitemap.problems)
+    if stored is not None and sitemap.kind == "invalid" and is_html(stored):
+        # A page that says "not found" with status 200 is not the site's sitemap.
+        facts.problems = ["html"]
+        return FoundSitemap(facts)
+    facts.exists = True
     if stored is not None:
         facts.content_length = len(stored)
         facts.sha256 = hashlib.sha256(stored).hexdigest()
     facts.url_count, facts.child_count = len(sitemap.urls), len(sitemap.children)
-    facts.problems = list(sitemap.problems)
     facts.etag = validator(response.headers, "etag")
     facts.last_modified = validator(response.headers, "last-modified")
     return FoundSitemap(facts, stored, sitemap.children)
@@ -352,91 +413,3 @@ async def _count(facts: SitemapFacts, response: Response) -> None:
 def _note(facts: SitemapFacts, problem: str) -> None:
     if problem not in facts.problems:
         facts.problems.append(problem)
-
-
-@dataclass(slots=True)
-class UsageFetcher:
-    """Fetches the files of one host that state how its content may be used.
-
-    Every request counts against the budget of the survey. What does not fit is named in `deferred`,
-    and the next survey of the domain begins with it. Nothing is requested that robots.txt
-    disallows.
-    """
-
-    domain: DomainFetcher
-    origin: str
-    rules: Robots
-    statements: list[UseStatement] = field(default_factory=list)
-    files: list[UsageFileFacts] = field(default_factory=list)
-    deferred: list[str] = field(default_factory=list)
-    has_timed_out: bool = False
-
-    async def fetch_home_and_licenses(self, robots: Sequence[UseStatement]) -> None:
-        """Fetch the home page, tdmrep.json and the first licence document."""
-        await self._fetch("home", f"{self.origin}/")
-        await self._fetch("tdmrep", f"{self.origin}/.well-known/tdmrep.json")
-        links = license_urls([*robots, *self.statements], self.domain.options.user_agent)
-        for url in links[:1]:
-            await self._fetch("rsl", url)
-
-    async def fetch_small_files(self, first: Iterable[str] = ()) -> None:
-        """Fetch the small files, those that an earlier survey deferred before the others."""
-        for name in dict.fromkeys([*(one for one in first if one in SMALL_FILES), *SMALL_FILES]):
-            await self._fetch(name, f"{self.origin}{SMALL_FILES[name]}")
-
-    async def _fetch(self, name: str, url: str) -> None:
-        """Fetch a file unless it must be deferred; note what happened and what it states."""
-        domain = self.domain
-        # A licence may lie on another host, whose rules are not these.
-        is_own = url.startswith(f"{self.origin}/")
-        if is_own and not self.rules.allows(domain.options.user_agent, url):
-            return
-        if self.has_timed_out or not domain.has_requests_left:
-            self.deferred.append(name)
-            return
-        facts = UsageFileFacts(name=name, url=url, fetched_at=domain.clock())
-        self.files.append(facts)
-        try:
-            response, known = await domain.fetch_if_changed(
-                UsageFileFacts, url, max_body_bytes=_MAX_USAGE_BYTES
-            )
-        except FetchError as error:
-            facts.error = error.reason
-            # A host that leaves us waiting once would do so for every file.
-            self.has_timed_out = error.reason == "timeout"
-            return
-        if known is not None and domain.previous is not None:
-            assert isinstance(known.facts, UsageFileFacts)
-            changed = {"fetched_at": facts.fetched_at, "not_modified": True}
-            self.files[-1] = known.facts.model_copy(update=changed)
-            self.statements += domain.previous.statements_from(url)
-            return
-        facts.status_code = response.status
-        if 200 <= response.status < 300:
-            facts.exists = True
-            facts.size_bytes = len(response.body)
-            facts.sha256 = hashlib.sha256(response.body).hexdigest()
-            facts.etag = validator(response.headers, "etag")
-            facts.last_modified = validator(response.headers, "last-modified")
-            self._read(facts, response)
-
-    def _read(self, facts: UsageFileFacts, response: Response) -> None:
-        """Keep what a file states; llms.txt and security.txt state nothing about use."""
-        if facts.name == "home":
-            self.statements += parse_page(response)
-        elif facts.name == "llms.txt":
-            facts.exists = is_llms_txt(response.body)
-        elif facts.name == "security.txt":
-            facts.values = security_contacts(response.body)
-            facts.exists = bool(facts.values)
-        else:
-            self.statements += _PARSERS[facts.name](response.body, source=facts.url)
-
-
-def parse_page(response: Response) -> list[UseStatement]:
-    """Return the statements in the headers and the elements of a page."""
-    headers = {name: lines for name in _SIGNAL_HEADERS if (lines := response.header_lines(name))}
-    found = parse_header_signals(headers, url=response.url)
-    if b"<" in response.body:
-        found += parse_html_signals(HTMLTree.parse_from_bytes(response.body), url=response.url)
-    return found

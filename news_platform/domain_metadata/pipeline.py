@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from news_platform.datasets.domain_metadata import DOMAIN_METADATA
@@ -200,9 +200,11 @@ def survey_over_web(
 
     `seconds` is read once, at the start.
     """
+    at_once = max(web.max_connections, options.domains_at_once)
+    paused = replace(web, pause_seconds=options.pause_seconds, max_connections=at_once)
 
     async def go() -> SurveyReport:
-        async with WebFetcher(web) as fetcher:
+        async with WebFetcher(paused) as fetcher:
             context = SurveyContext(
                 queue, store, fetcher, clock, steady_seconds(seconds()), process_owner(worker)
             )

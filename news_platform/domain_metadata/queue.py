@@ -353,16 +353,26 @@ def _settled_values(outcome: str, final: bool, *, at: float) -> dict[str, Any]:
     return {"state": state, "outcome": outcome, "finished_at": at, "worker": None}
 
 
-def earlier_batches(engine: sa.Engine, batch: str) -> dict[str, str]:
-    """Return, for each domain of a batch, its finished batch of the latest day before."""
+# A survey that stored nothing, or whose files were damaged, leaves its place to the one before.
+_EARLIER_KEPT = 5
+
+
+def earlier_batches(engine: sa.Engine, batch: str) -> dict[str, list[str]]:
+    """Return, for each domain of a batch, its surveyed batches of days before, the latest first."""
     day = batch.rpartition("|")[2]
     dated = sa.func.substr(QUEUE.c.batch, sa.func.length(QUEUE.c.batch) - len(day) + 1)
     of_batch = sa.select(QUEUE.c.domain).where(QUEUE.c.batch == batch)
-    latest = sa.func.max(dated.concat("|").concat(QUEUE.c.batch))
-    rows = (
-        sa.select(QUEUE.c.domain, latest)
-        .where(QUEUE.c.domain.in_(of_batch), QUEUE.c.state == "done", dated < day)
-        .group_by(QUEUE.c.domain)
+    place = sa.func.row_number().over(
+        partition_by=QUEUE.c.domain, order_by=(dated.desc(), QUEUE.c.batch.desc())
     )
+    rows = (
+        sa.select(QUEUE.c.domain, QUEUE.c.batch, place.label("place"))
+        .where(QUEUE.c.domain.in_(of_batch), QUEUE.c.finished_at.is_not(None), dated < day)
+        .subquery()
+    )
+    chosen = sa.select(rows.c.domain, rows.c.batch).where(rows.c.place <= _EARLIER_KEPT)
+    found: dict[str, list[str]] = {}
     with read_transaction(engine) as connection:
-        return {domain: key.partition("|")[2] for domain, key in connection.execute(rows)}
+        for domain, key in connection.execute(chosen.order_by(rows.c.domain, rows.c.place)):
+            found.setdefault(domain, []).append(key)
+    return found

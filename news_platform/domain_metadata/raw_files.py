@@ -31,7 +31,7 @@ from news_platform.storage.commit.markers import content_part, fingerprint_of
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.takedowns.match import Takedowns
 from news_platform.text.normalize import scrub_json
-from news_platform.web.urls import registrable_domain, url_host
+from news_platform.web.urls import is_public_suffix, registrable_domain, url_host
 
 # More would make the asset page unreadable.
 _MAX_SHOWN_BYTES = 64 * 1024
@@ -45,6 +45,8 @@ _DOMAIN = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})+")
 # A plain URL has no user info or backslash, about which URL parsers disagree.
 _WEB_URL = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
 _PLAIN_URL = re.compile(r"https?://[^\s/?#\\@]+(?:[/?#]|$)", re.IGNORECASE)
+# A name that was meant for research data, such as `raw_1.json`.
+_MISNAMED = re.compile(r"raw.*\.json", re.IGNORECASE)
 # The authority is part of `domain_id`, whose parts are separated by colons.
 _PLAIN_AUTHORITY = re.compile(r"[^a-z0-9_.-]+")
 
@@ -74,7 +76,7 @@ def batch_files(store: ObjectStore) -> dict[str, list[ObjectInfo]]:
 
 
 def misplaced_files(store: ObjectStore) -> dict[str, str]:
-    """Return the files named like research data outside any batch folder, with the reason."""
+    """Return the files under `raw/` that were meant as research data but are not, and why."""
     return {info.path: seed for info, seed in _listed(store) if isinstance(seed, str)}
 
 
@@ -86,9 +88,12 @@ def _listed(store: ObjectStore) -> Iterator[tuple[ObjectInfo, SeedQueueMessage |
         except InputError as error:
             yield info, str(error)
             continue
+        name = info.path.rpartition("/")[2]
         if seed is not None:
             yield info, seed
-        elif is_raw_file(info.path.rpartition("/")[2]):
+        elif _MISNAMED.fullmatch(name) and name != RAW_METADATA and not is_raw_file(name):
+            yield info, f"misnamed: expected raw_NNNN.json with four or more digits, found {name!r}"
+        elif is_raw_file(name):
             expected = "raw/country=CC/category=CAT/date=YYYY-MM-DD/raw_NNNN.json"
             yield info, f"not in a batch folder: expected {expected}"
 
@@ -138,7 +143,9 @@ def import_file(store: ObjectStore, batch: PartitionInfo, *, name: str, body: by
         # The sizes are known from the LIST: only files of the same size are read.
         if info.size_bytes == len(body) and store.read(info.path) == body:
             return info.path
-    number = max((raw_file_number(info.path.rpartition("/")[2]) for info in infos), default=0)
+    # A file that was deleted leaves its success marker: its number is not used again.
+    names = (info.path.rpartition("/")[2] for info in store.list(f"{folder}/"))
+    number = max((raw_file_number(name.removesuffix(SUCCESS_SUFFIX)) for name in names), default=0)
     # Another import may take the same number at the same moment: then try the next one.
     while True:
         number += 1
@@ -221,14 +228,19 @@ def iter_messages(
 
 def message_of(record: object, *, seed: SeedQueueMessage) -> DomainQueueMessage | str:
     """Return the message of a record, or the reason why it is dropped."""
+    bad: list[str] = []
     try:
         known = ResearchRecord.model_validate(record)
     except ValidationError as error:
-        field = ".".join(map(str, error.errors()[0]["loc"])) or "record"
-        return f"bad_{field}"
+        if not isinstance(record, dict):
+            return "bad_record"
+        # An invalid field costs itself, not the domain.
+        bad = [str(one["loc"][0]) for one in error.errors()]
+        good = {name: value for name, value in record.items() if name not in bad}
+        known = ResearchRecord.model_validate(good)
     named = (known.normalized_domain or "").strip() or (known.raw_url or "").strip()
     if not named:
-        return "no_domain"
+        return f"bad_{bad[0]}" if bad else "no_domain"
     domain = registrable_domain(named)
     if not is_domain(domain):
         return "not_a_domain"
@@ -244,9 +256,9 @@ def message_of(record: object, *, seed: SeedQueueMessage) -> DomainQueueMessage 
 
 
 def is_domain(name: str) -> bool:
-    """Return whether a name can be fetched: ASCII labels with a dot, or an IP address."""
+    """Return whether a name is a site's: ASCII labels with a dot, not `co.uk`, or an IP address."""
     if _DOMAIN.fullmatch(name):
-        return True
+        return not is_public_suffix(name)
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -13,11 +13,12 @@ from news_platform.datasets.domain_metadata import (
     PROD_FOLDER,
     SUCCESS_FILE,
     DomainMetadata,
+    RobotsFacts,
     domain_folder,
     sanitized_domain,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.fetchers import KnownFile, PreviousSurvey, stored_files
+from news_platform.domain_metadata.fetchers import PreviousSurvey, stored_files
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.survey import SurveyResult
 from news_platform.errors import StorageError
@@ -95,11 +96,18 @@ def finished_outcome(store: ObjectStore, batch: PartitionInfo, domain: str) -> s
 
 
 def read_previous(store: ObjectStore, batch: PartitionInfo, domain: str) -> PreviousSurvey | None:
-    """Return the stored survey of a domain, with the files that are as the survey received them."""
+    """Return the stored survey of a domain, with the files that are as they were received.
+
+    A sitemap is only read if its host may confirm it.
+    """
     facts = _read_sound_facts(store, batch, domain)
     if facts is None:
         return None  # an earlier result that is damaged does not stop today's survey
-    wanted = {name: one.sha256 for name, one in stored_files(facts) if KnownFile(one).headers}
+    wanted = {
+        name: one.sha256
+        for name, one in stored_files(facts)
+        if one.sha256 and (isinstance(one, RobotsFacts) or one.etag or one.last_modified)
+    }
     bodies = {name: read_stored(store, batch, domain, name) for name in wanted}
     return PreviousSurvey(
         facts, {name: body for name, body in bodies.items() if _sha256(body) == wanted[name]}

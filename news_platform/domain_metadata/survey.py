@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from news_platform.datasets.domain_metadata import (
@@ -23,15 +24,18 @@ from news_platform.domain_metadata.fetchers import (
     HostRobots,
     PreviousSurvey,
     SurveyFetchOptions,
-    UsageFetcher,
+    robots_file_name,
+    stating_robots,
     stored_files,
 )
 from news_platform.domain_metadata.raw_files import is_domain
 from news_platform.domain_metadata.signals.robots_signals import RobotsSignals, parse_robots_signals
-from news_platform.domain_metadata.signals.verdict import verdicts_for_everybody
+from news_platform.domain_metadata.signals.statements import PURPOSES
+from news_platform.domain_metadata.signals.verdict import EVERYBODY, NO_RULES, Stated
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
+from news_platform.domain_metadata.usage_files import UsageFetcher
 from news_platform.web.fetch import PoliteFetcher
-from news_platform.web.robots import AI_BOTS_VERSION, AiStance, policies_of
+from news_platform.web.robots import AI_BOTS_VERSION
 from news_platform.web.urls import url_host
 
 _AUTHORITY_END = re.compile(r"[/?#]")
@@ -42,6 +46,8 @@ OutcomeStatus = Literal["final", "retry", "give_up"]
 _NOT_RETRIED = frozenset({"blocked_address", "blocked_port", "bad_url", "too_many_redirects"})
 # Temporary by definition, as is every 5xx; a 1xx is not yet a final answer.
 _RETRY_STATUSES = frozenset({408, 425, 429})
+# The host refuses robots.txt itself to a crawler; a retry within minutes would not help.
+_REFUSALS = frozenset({"challenge", "payment_required"})
 # A single NXDOMAIN may be a temporary fault of a name server.
 _TRIES_TO_CONFIRM_NXDOMAIN = 2
 
@@ -87,19 +93,22 @@ async def survey_domain(
     domain = DomainFetcher(fetcher, clock, options, previous)
     hosts = [await domain.fetch_robots(host) for host in _hosts(message)]
     host = _authoritative_host(hosts)
+    speaks = stating_robots((one.facts for one in hosts), at=clock())
+    stating = next((one for one in hosts if one.facts is speaks), None)
+    signals = _robots_signals(stating, is_first=stating is hosts[0]) if stating else None
     # A site that refuses us is asked for nothing but robots.txt.
-    is_open = host is not None and host.rules.policy(options.user_agent) != "disallow_all"
-    known = host if host is not None and _is_conclusive(host) else None
-    signals = _robots_signals(known) if known else None
-    usage = UsageFetcher(domain, _origin(known), known.rules) if known and is_open else None
-    if usage is not None and signals is not None:
-        await usage.fetch_home_and_licenses(signals.statements)
-    found = await _sitemap(hosts, host if is_open else None, domain)
-    if usage is not None:
-        await usage.fetch_small_files(previous.deferred if previous else ())
-    found.facts.news_sitemaps = _news_sitemaps(
-        hosts, found, host if is_open else None, options.user_agent
-    )
+    asked = stating or host or hosts[0]
+    usage = UsageFetcher(domain, _origin(asked), asked.rules)
+    others: list[str] = []
+    if asked.is_open(options.user_agent):
+        others = await usage.fetch_home_and_licenses(signals.statements if signals else ())
+    found = FoundSitemap(SitemapFacts(fetched_at=clock()))
+    if host is not None and host.is_open(options.user_agent):
+        found = await _sitemap(hosts, host, domain)
+    if asked.is_open(options.user_agent):
+        await usage.fetch_others(others)
+    else:
+        usage.keep_all("disallowed")
     outcome = outcome_of([one.facts for one in hosts], found.facts, tries=tries)
     facts = DomainMetadata(
         domain_id=message.domain_id,
@@ -114,15 +123,20 @@ async def survey_domain(
         robots=hosts[0].facts,
         other_hosts=[one.facts for one in hosts[1:]],
         sitemap=found.facts,
-        # The policies of a robots.txt that was read, or of a host that has none.
-        ai_policy=_policy_facts(known.rules.ai_stance()) if known else None,
-        usage=_usage_facts(known, signals, usage, domain.requests) if known and signals else None,
+        ai_policy=_policy_facts(stating),
         source=SourceFacts(
             raw_file_path=message.source_file_path,
             domain_url=message.domain_url,
             authority=message.authority,
         ),
     )
+    facts.usage = _usage_facts(stating or hosts[0], signals, usage, at=facts.collected_at)
+    return _result(facts, outcome, hosts, found)
+
+
+def _result(
+    facts: DomainMetadata, outcome: SurveyOutcome, hosts: Sequence[HostRobots], found: FoundSitemap
+) -> SurveyResult:
     bodies = [*(one.body for one in hosts), found.body]
     names = [name for name, _ in stored_files(facts)]
     files = {name: body for name, body in zip(names, bodies, strict=True) if body is not None}
@@ -143,74 +157,88 @@ def _hosts(message: DomainQueueMessage) -> Iterator[str]:
         yield host
 
 
-def _robots_signals(host: HostRobots) -> RobotsSignals:
-    return parse_robots_signals(host.body or b"", source=_rules_url(host), rules=host.rules)
+def _robots_signals(host: HostRobots, *, is_first: bool) -> RobotsSignals:
+    """Return what the robots.txt that was last read of a host states about use."""
+    facts = host.facts
+    found = parse_robots_signals(host.body or b"", source=_rules_url(host), rules=host.stated)
+    if not found.statements:
+        return found
+    name = robots_file_name(facts, is_first=is_first)
+    stamped = [
+        replace(one, file=name, sha256=facts.sha256, read_at=facts.read_at)
+        for one in found.statements
+    ]
+    return found._replace(statements=tuple(stamped))
 
 
 def _usage_facts(
-    host: HostRobots, signals: RobotsSignals, fetched: UsageFetcher | None, requests: int
-) -> UsageFacts:
-    """Return everything that a site states, with robots.txt first."""
-    source, files = _rules_url(host), fetched.files if fetched else []
-    times = {source: host.facts.fetched_at} | {file.url: file.fetched_at for file in files}
-    statements = [
-        # The source of a header or element is the URL, a blank and its name.
-        replace(one, fetched_at=times.get(one.source.partition(" ")[0]))
-        for one in (*signals.statements, *(fetched.statements if fetched else ()))
-    ]
-    verdicts = verdicts_for_everybody(statements, rules=host.rules, source=source)
+    host: HostRobots, signals: RobotsSignals | None, fetched: UsageFetcher, *, at: datetime
+) -> UsageFacts | None:
+    """Return everything that a site states, robots.txt first; None if nothing was ever read."""
+    if signals is None and not any(file.read_at for file in fetched.files):
+        return None
+    statements = [*(signals.statements if signals else ()), *fetched.statements]
+    stated = Stated(host.stated or NO_RULES, statements, host.facts, at)
+    decisions = {str(purpose): stated.decide(EVERYBODY, purpose) for purpose in PURPOSES}
     return UsageFacts(
         statements=statements,
-        files=files,
-        requests=requests,
-        deferred=fetched.deferred if fetched else [],
-        managed_robots=signals.managed,
-        verdicts={str(purpose): verdict for purpose, verdict in verdicts.items()},
+        files=fetched.files,
+        requests=fetched.domain.requests,
+        deferred=fetched.deferred,
+        managed_robots=signals is not None and signals.managed,
+        verdicts={purpose: found.verdict for purpose, found in decisions.items()},
+        stale=[purpose for purpose, found in decisions.items() if found.is_stale],
     )
 
 
 async def _sitemap(
-    hosts: Sequence[HostRobots], host: HostRobots | None, domain: DomainFetcher
+    hosts: Sequence[HostRobots], host: HostRobots, domain: DomainFetcher
 ) -> FoundSitemap:
     """Return the first valid sitemap, or else the most informative failure.
 
-    `host` is the one whose rules apply, None if the site cannot or must not be asked.
+    `host` is the one whose rules apply. The sitemaps for news are noted with it.
     """
+    allows = partial(_allows, hosts, domain.options.user_agent)
+    listed = list(dict.fromkeys(url for each in hosts for url in each.facts.sitemap_urls))
+    chosen = FoundSitemap(SitemapFacts(fetched_at=domain.clock()))
     others: list[FoundSitemap] = []
-    for url, found_by in _candidates(hosts, host, domain.options) if host else ():
+    for url, found_by in _candidates(listed, host, domain.options):
         if not domain.has_requests_left:
             break
+        if not allows(url):
+            continue
         found = await domain.fetch_sitemap(url, found_by=found_by)
         if found.facts.exists and found.facts.kind != "invalid":
-            await domain.count_children(found)
-            return found
+            await domain.count_children(found, allows)
+            chosen, others = found, []
+            break
         others.append(found)
-    return min(others, key=_rank, default=FoundSitemap(SitemapFacts(fetched_at=domain.clock())))
+    chosen = min(others, key=_rank, default=chosen)
+    # A sitemap that its host confirmed was not parsed again, but its facts are those of last time.
+    named = [*listed, *chosen.children, *chosen.facts.news_sitemaps]
+    news = news_sitemap_urls(named, body=chosen.body, url=chosen.facts.url)
+    chosen.facts.news_sitemaps = [url for url in news if allows(url)]
+    return chosen
+
+
+def _allows(hosts: Sequence[HostRobots], user_agent: str, url: str) -> bool:
+    """Return whether the rules of a URL's own host allow it; those of others are not known."""
+    name = url_host(url)
+    for host in hosts:
+        if name in (host.facts.host, url_host(_rules_url(host))):
+            return host.rules.allows(user_agent, url)
+    return True
 
 
 def _candidates(
-    hosts: Sequence[HostRobots], host: HostRobots, options: SurveyFetchOptions
+    listed: Sequence[str], host: HostRobots, options: SurveyFetchOptions
 ) -> Iterator[tuple[str, Literal["robots", "default"]]]:
-    """Yield the sitemaps listed in robots.txt, then the default URL, as far as it allows them."""
-    named = dict.fromkeys(url for each in hosts for url in each.facts.sitemap_urls)
-    for url in list(named)[: options.max_sitemaps_tried]:
+    """Yield the sitemaps listed in robots.txt, then the default URL."""
+    for url in listed[: options.max_sitemaps_tried]:
         yield url, "robots"
     default = f"{_origin(host)}/{SITEMAP_FILE}"
-    if default not in named and host.rules.allows(options.user_agent, default):
+    if default not in listed:
         yield default, "default"
-
-
-def _news_sitemaps(
-    hosts: Sequence[HostRobots], found: FoundSitemap, host: HostRobots | None, user_agent: str
-) -> list[str]:
-    """Return the sitemaps for news that we may fetch: of robots.txt, of an index, or the stored."""
-    if host is None:
-        return []
-    named = [url for each in hosts for url in each.facts.sitemap_urls]
-    # A sitemap that its host confirmed was not parsed again, but its facts are those of last time.
-    named += [*found.children, *found.facts.news_sitemaps]
-    urls = news_sitemap_urls(named, body=found.body, url=found.facts.url)
-    return [url for url in urls if host.rules.allows(user_agent, url)]
 
 
 def _rank(found: FoundSitemap) -> int:
@@ -247,15 +275,11 @@ def _is_conclusive(host: HostRobots) -> bool:
     return robots_outcome(host.facts, tries=1).status == "final"
 
 
-# Most sites have one of a few stances, so the facts of a stance are computed once.
-@lru_cache(maxsize=1024)
-def _policy_facts(stance: AiStance) -> AiPolicyFacts:
-    policies = policies_of(stance).values()
-    return AiPolicyFacts(
-        list_version=AI_BOTS_VERSION,
-        policies={policy.bot: policy.policy for policy in policies},
-        own=[policy.bot for policy in policies if policy.source == "own"],
-    )
+def _policy_facts(host: HostRobots | None) -> AiPolicyFacts | None:
+    if host is None or host.stated is None:
+        return None
+    everyone, own = host.stated.ai_stance()
+    return AiPolicyFacts(list_version=AI_BOTS_VERSION, everyone=everyone, own={**own})
 
 
 def outcome_of(robots: list[RobotsFacts], sitemap: SitemapFacts, *, tries: int) -> SurveyOutcome:
@@ -271,6 +295,8 @@ def outcome_of(robots: list[RobotsFacts], sitemap: SitemapFacts, *, tries: int) 
 def robots_outcome(facts: RobotsFacts, *, tries: int) -> SurveyOutcome:
     """Return the outcome of one host's answer."""
     if facts.status_code is not None:
+        if facts.unread in _REFUSALS and facts.status_code < 500:
+            return SurveyOutcome(facts.unread, "final")
         return _status_outcome(facts.status_code)
     reason = facts.error or "network"
     if reason == "nxdomain":

@@ -5,8 +5,7 @@ tables of all days up to it. The table of an old day may be built again, because
 was tried once more. If what later days read of it is then different, their changes are stale.
 """
 
-import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,10 +17,11 @@ from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.domain_metadata import (
     METADATA_FILE,
     PROD_FOLDER,
-    ROBOTS_FILE,
     AiPolicyFacts,
     DomainMetadata,
+    RobotsFacts,
     UsageFacts,
+    UsageFileFacts,
 )
 from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
@@ -29,9 +29,16 @@ from news_platform.datasets.domain_surveys import (
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.changes import (
+    compared_files,
+    policies_of,
+    policy_changes,
+    text_diff,
+    usage_changes,
+)
+from news_platform.domain_metadata.fetchers import file_key, stating_robots, stored_files
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_facts_file, read_stored
-from news_platform.domain_metadata.signals.statements import EFFECTS
 from news_platform.storage.commit.markers import (
     fingerprint,
     read_markers,
@@ -49,11 +56,6 @@ CHANGES_DATASET = AI_POLICY_CHANGES.name
 
 POLICIES: tuple[str, ...] = get_args(Policy)
 
-# A rewritten robots.txt may differ in thousands of lines; both files are stored whole.
-_MAX_DIFF_CHARS = 4000
-# What makes two statements of different days the same one. The URL of the source is left out: a
-# file that moved states the same.
-_KEY = ["domain", "system", "label", "agents", "path"]
 # Threads that read facts files: each mostly waits for one small object.
 _READERS = 16
 # What later days read of an earlier one, apart from the statements about use.
@@ -64,7 +66,8 @@ _COMPARED = (
     "robots_bytes",
     "ai_list_version",
     "ai_policies",
-    "usage_statements",
+    "rules_file",
+    "readings",
 )
 
 
@@ -94,23 +97,35 @@ def tabled_days(store: ObjectStore) -> dict[str, str]:
 
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the table of a day from the facts of all its batches."""
-    inputs = wanted_inputs(store, DOMAIN_SURVEYS).get(day, fingerprint([]))
-    with cleaned_later(store, {TABLE_DATASET: [day]}):
-        frame = facts_frame(read_day_facts(store, day))
-        # A survey that got no answer is not compared with.
-        is_read = pl.col("ai_policies").is_not_null() | pl.col("usage_statements").is_not_null()
-        compared = frame.filter(is_read).select(_COMPARED)
-        scope = _content(compared)
-        return _write(store, day, frame, table=DOMAIN_SURVEYS, inputs=inputs, scope=scope)
+
+    def scope(frame: pl.DataFrame) -> str:
+        # A survey that never read anything is not compared with.
+        return _content(frame.filter(pl.col("readings").list.len() > 0).select(_COMPARED))
+
+    return _build(day, DOMAIN_SURVEYS, facts_frame, scope, store=store)
 
 
 def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the statements about use of a day from the facts of all its batches."""
-    inputs = wanted_inputs(store, USAGE_SIGNALS).get(day, fingerprint([]))
-    with cleaned_later(store, {USAGE_DATASET: [day]}):
-        frame = usage_frame(read_day_facts(store, day))
-        scope = _content(frame.drop("collected_at"))
-        return _write(store, day, frame, table=USAGE_SIGNALS, inputs=inputs, scope=scope)
+
+    def scope(frame: pl.DataFrame) -> str:
+        return _content(frame.drop("collected_at"))
+
+    return _build(day, USAGE_SIGNALS, usage_frame, scope, store=store)
+
+
+def _build(
+    day: str,
+    table: Dataset,
+    frame_of: Callable[[Sequence[DomainMetadata]], pl.DataFrame],
+    scope: Callable[[pl.DataFrame], str],
+    *,
+    store: ObjectStore,
+) -> TableReport:
+    inputs = wanted_inputs(store, table).get(day, fingerprint([]))
+    with cleaned_later(store, {table.name: [day]}):
+        frame = frame_of(read_day_facts(store, day))
+        return _write(store, day, frame, table=table, inputs=inputs, scope=scope(frame))
 
 
 def _content(compared: pl.DataFrame) -> str:
@@ -149,15 +164,43 @@ def _changes_of(store: ObjectStore, day: str, days: Collection[str]) -> pl.DataF
     before = [one for one in sorted(days) if one < day]
     # The empty frame gives the schema when there is no earlier day.
     earlier = pl.concat([*(read_facts(store, one).filter(ours) for one in before), today.clear()])
-    policies = policy_changes(today, earlier)
-    stated = usage_changes(
-        read_usage_signals(store, day),
-        pl.concat([read_usage_signals(store, one).filter(ours) for one in [*before, day]]),
-        surveys=today,
-        before=earlier.filter(pl.col("date") != day),
+    files = compared_files(today, earlier)
+    signals = pl.concat([read_usage_signals(store, one).filter(ours) for one in [*before, day]])
+    policies = policy_changes(today, earlier, files)
+    frame = pl.concat(
+        [
+            policies.with_columns(raw_diff=_robots_diffs(store, policies, today, earlier)).select(
+                pl.col(name).cast(kind) for name, kind in AI_POLICY_CHANGES.schema.items()
+            ),
+            usage_changes(signals, files, day=day),
+        ]
     )
-    frame = pl.concat([with_robots_diff(store, policies, today, earlier), stated])
     return frame.sort("domain", "signal", "bot", "label", nulls_last=True)
+
+
+def _robots_diffs(
+    store: ObjectStore, changes: pl.DataFrame, today: pl.DataFrame, earlier: pl.DataFrame
+) -> pl.Series:
+    """Return the lines of robots.txt that differ for each change; only changed domains are read."""
+    surveys = pl.concat([earlier, today]).filter(
+        pl.col("domain").is_in(changes["domain"].implode())
+    )
+    batches = {
+        (row["domain"], row["date"]): PartitionInfo.of(row["country"], row["category"], row["date"])
+        # Of two batches of a day, the first one counts.
+        for row in surveys.reverse().iter_rows(named=True)
+    }
+    day, diffs = today.get_column("date").first(), dict[tuple[str, str], str | None]()
+    for row in changes.iter_rows(named=True):
+        domain, before = row["domain"], row["before_date"]
+        if (domain, before) not in diffs:
+            stored = (
+                read_stored(store, batches[domain, one], domain, row["file"])
+                for one in (before, day)
+            )
+            diffs[domain, before] = text_diff(*stored)
+    found = [diffs[row[0], row[1]] for row in changes.select("domain", "before_date").iter_rows()]
+    return pl.Series(found, dtype=pl.String)
 
 
 def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
@@ -197,7 +240,30 @@ def _row(facts: DomainMetadata) -> dict[str, object]:
         "ai_policies": _policy_rows(facts.ai_policy),
         "raw_file_path": facts.source.raw_file_path,
         "news_sitemaps": sitemap.news_sitemaps or None,
+        **_reading_columns(facts),
         **_usage_columns(facts.usage),
+    }
+
+
+def _reading_columns(facts: DomainMetadata) -> dict[str, object]:
+    """Return what was read of which file, and when; what was never read is left out."""
+    robots = {name: one for name, one in stored_files(facts) if isinstance(one, RobotsFacts)}
+    usage = facts.usage.files if facts.usage else []
+    files: list[tuple[str, RobotsFacts | UsageFileFacts]] = [
+        *robots.items(),
+        *((file_key(one.name, one.url), one) for one in usage),
+    ]
+    unread = {one.unread for _, one in files}
+    speaks = stating_robots(robots.values(), at=facts.collected_at)
+    return {
+        "rules_file": next((name for name, one in robots.items() if one is speaks), None),
+        "readings": [
+            {"file": name, "read_at": one.read_at, "unread": one.unread}
+            for name, one in files
+            if one.read_at
+        ],
+        "challenged": "challenge" in unread,
+        "payment_required": "payment_required" in unread,
     }
 
 
@@ -210,14 +276,18 @@ def _usage_columns(usage: UsageFacts | None) -> dict[str, object]:
         **{f"usage_{purpose}": verdict for purpose, verdict in usage.verdicts.items()},
         "llms_txt": llms[0].exists if llms else None,
         "managed_robots": usage.managed_robots,
+        "usage_stale": usage.stale,
     }
 
 
 def _policy_rows(facts: AiPolicyFacts | None) -> list[Mapping[str, object]] | None:
     if facts is None:
         return None
-    own = set(facts.own)
-    return [{"bot": b, "policy": p, "own": b in own} for b, p in facts.policies.items()]
+    own = facts.own
+    return [
+        {"bot": bot.name, "policy": own.get(bot.name, facts.everyone), "own": bot.name in own}
+        for bot in AI_BOTS
+    ]
 
 
 def usage_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
@@ -279,167 +349,5 @@ def _write(
 def policy_counts(frame: pl.DataFrame) -> pl.DataFrame:
     """Count the domains of a table by crawler and policy."""
     counts = [(pl.col("policy") == name).sum().alias(name) for name in POLICIES]
-    rows = _policies(frame).group_by("bot").agg(counts)
+    rows = policies_of(frame).group_by("bot").agg(counts)
     return rows.sort("disallow_all", "bot", descending=[True, False])
-
-
-def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
-    """Return the policies that differ from the last survey with the same crawler list version."""
-    # A new version of the crawler list may give another policy for the same robots.txt.
-    last = (
-        earlier.drop_nulls("ai_policies")
-        # A domain in two batches of a day counts once, as in `_policies`.
-        .unique(["date", "domain", "ai_list_version"], keep="first", maintain_order=True)
-        .sort("date", maintain_order=True)
-        .unique(["domain", "ai_list_version"], keep="last", maintain_order=True)
-    )
-    before = _policies(last).select("date", "domain", "bot", "ai_list_version", "policy")
-    operators = pl.DataFrame(
-        {"bot": [bot.name for bot in AI_BOTS], "operator": [bot.operator for bot in AI_BOTS]}
-    )
-    joined = (
-        _policies(today)
-        .join(before, on=["domain", "bot", "ai_list_version"], suffix="_before")
-        .join(operators, on="bot", how="left")
-        .filter(pl.col("policy") != pl.col("policy_before"))
-    )
-    return joined.select(
-        "domain",
-        "country",
-        "bot",
-        "operator",
-        before=pl.col("policy_before"),
-        after=pl.col("policy"),
-        change=_change(_closes("policy"), _closes("policy_before")),
-        before_date=pl.col("date_before"),
-    ).sort("domain", "bot")
-
-
-def _closes(column: str) -> pl.Expr:
-    return pl.col(column) == "disallow_all"
-
-
-def _change(now: pl.Expr, then: pl.Expr) -> pl.Expr:
-    """Name a change by whether the site refuses now, and whether it did then."""
-    return (
-        pl.when(now & ~then)
-        .then(pl.lit("blocked"))
-        .when(then & ~now)
-        .then(pl.lit("opened"))
-        .otherwise(pl.lit("changed"))
-    )
-
-
-def _policies(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per day, domain and crawler; a domain in two batches counts once."""
-    return (
-        frame.select("domain", "country", "date", "ai_list_version", "ai_policies")
-        .explode("ai_policies")
-        .drop_nulls("ai_policies")
-        .unnest("ai_policies")
-        .unique(["date", "domain", "bot"], keep="first", maintain_order=True)
-    )
-
-
-def with_robots_diff(
-    store: ObjectStore, changes: pl.DataFrame, today: pl.DataFrame, earlier: pl.DataFrame
-) -> pl.DataFrame:
-    """Add the lines of robots.txt that differ; only changed domains are read."""
-    day_of = {row["domain"]: row["before_date"] for row in changes.iter_rows(named=True)}
-    places = pl.concat([earlier, today]).filter(pl.col("domain").is_in(list(day_of)))
-    batch = {
-        (row["domain"], row["date"]): PartitionInfo.of(row["country"], row["category"], row["date"])
-        for row in places.iter_rows(named=True)
-    }
-    newest = today.get_column("date").first()
-    diffs = {
-        domain: _robots_diff(store, domain, batch.get((domain, day)), batch.get((domain, newest)))
-        for domain, day in day_of.items()
-    }
-    return changes.with_columns(
-        signal=pl.lit("robots"),
-        label=pl.lit(None, dtype=pl.String),
-        raw_diff=pl.col("domain").replace_strict(diffs, default=None, return_dtype=pl.String),
-    )
-
-
-def _robots_diff(
-    store: ObjectStore, domain: str, before: PartitionInfo | None, after: PartitionInfo | None
-) -> str | None:
-    if before is None or after is None:
-        return None
-    stored = (read_stored(store, batch, domain, ROBOTS_FILE) for batch in (before, after))
-    old, new = (body.decode("utf-8", "replace").splitlines() for body in stored)
-    lines = difflib.unified_diff(old, new, lineterm="", n=0)
-    # The first two lines name the files, and `@@` lines give positions.
-    changed = [line for line in list(lines)[2:] if not line.startswith("@@")]
-    return "\n".join(changed)[:_MAX_DIFF_CHARS] or None
-
-
-def usage_changes(
-    today: pl.DataFrame, earlier: pl.DataFrame, *, surveys: pl.DataFrame, before: pl.DataFrame
-) -> pl.DataFrame:
-    """Return the statements that differ from each domain's previous survey.
-
-    `today` and `earlier` are rows of usage_signals, `surveys` and `before` the rows of
-    domain_surveys of the same days. Only domains whose statements were read both times are
-    compared, so that a new kind of statement is not reported as a change of the site.
-    """
-    compared = _compared(surveys, before)
-    now = _values(today.join(compared, on="domain", how="semi"))
-    then = _values(
-        earlier.join(compared, left_on=["domain", "date"], right_on=["domain", "before_date"])
-    )
-    joined = now.join(then, on=_KEY, how="full", coalesce=True, nulls_equal=True, suffix="_before")
-    changed = joined.filter(~pl.col("value").eq_missing(pl.col("value_before")))
-    rows = changed.join(compared, on="domain")
-    return rows.select(
-        "domain",
-        "country",
-        pl.col("agents").replace("", "*").alias("bot"),
-        pl.lit(None, dtype=pl.String).alias("operator"),
-        pl.col("value_before").alias("before"),
-        pl.col("value").alias("after"),
-        _change(_refuses("refusal"), _refuses("refusal_before")).alias("change"),
-        "before_date",
-        pl.col("system").alias("signal"),
-        "label",
-        _raw_diff().alias("raw_diff"),
-    ).cast(dict(AI_POLICY_CHANGES.schema))  # type: ignore[arg-type]  # names and types
-
-
-def _compared(surveys: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """Return the domains whose statements were read in both surveys, with the earlier day."""
-    read = pl.col("usage_statements").is_not_null()
-    days = before.filter(read).group_by("domain").agg(before_date=pl.col("date").max())
-    now = surveys.filter(read).unique("domain", keep="first", maintain_order=True)
-    return now.select("domain", "country").join(days, on="domain")
-
-
-def _values(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per statement; a statement made twice counts once, the refusal first."""
-    joined = pl.col("agents").list.sort().list.join(",")
-    stated = pl.struct("system", "label", "value")
-    effects = stated.map_elements(_is_refusal, return_dtype=pl.Boolean)
-    return (
-        rows.filter(pl.col("value").is_not_null())
-        .with_columns(agents=joined, refusal=effects)
-        .sort(*_KEY, "refusal", descending=[*[False] * len(_KEY), True])
-        .unique(_KEY, keep="first", maintain_order=True)
-        .select(*_KEY, "value", "raw", "refusal")
-    )
-
-
-def _refuses(column: str) -> pl.Expr:
-    return pl.col(column).fill_null(False)
-
-
-def _is_refusal(row: dict[str, str | None]) -> bool:
-    effects = EFFECTS.get((str(row["system"]), str(row["label"]), str(row["value"])), {})
-    return "refuse" in effects.values()
-
-
-def _raw_diff() -> pl.Expr:
-    gone = pl.when(pl.col("raw_before").is_not_null()).then(pl.lit("- ") + pl.col("raw_before"))
-    new = pl.when(pl.col("raw").is_not_null()).then(pl.lit("+ ") + pl.col("raw"))
-    return pl.concat_str(gone, new, separator="\n", ignore_nulls=True)

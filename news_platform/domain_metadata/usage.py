@@ -16,11 +16,17 @@ from urllib.parse import urlsplit
 
 from news_platform.datasets.domain_metadata import DomainMetadata, RobotsFacts, sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.fetchers import stored_files
+from news_platform.domain_metadata.fetchers import stating_robots, stored_files
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_domain_files, read_metadata, read_stored
 from news_platform.domain_metadata.signals.statements import PURPOSES, Purpose
-from news_platform.domain_metadata.signals.verdict import Decision, Finding, Verdict, decide
+from news_platform.domain_metadata.signals.verdict import (
+    NO_RULES,
+    Decision,
+    Finding,
+    Stated,
+    Verdict,
+)
 from news_platform.errors import InputError
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -39,16 +45,20 @@ class UsagePolicy:
     """A verdict, the statements that led to it, and the survey that they come from.
 
     `verdict` is allow, refuse, partial, unspecified or conflicting; treat conflicting as a refusal.
-    `surveyed_at` is None if the domain was never surveyed: then nothing is known about it.
+    `path` is None for the site as a whole. Every statement has the time at which it was last read.
+    `is_stale` means that statements which led to another verdict were last read over 90 days
+    before the survey. `surveyed_at` is None if the domain was never surveyed: then nothing is known
+    about it.
     """
 
     domain: str
     bot: str
     purpose: Purpose
-    path: str
+    path: str | None
     verdict: Verdict
     statements: tuple[Finding, ...] = ()
     surveyed_at: datetime | None = None
+    is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +79,33 @@ class StoredSurvey:
 
     @property
     def is_conclusive(self) -> bool:
-        """Return whether the survey learned the site's rules."""
-        return self.facts.ai_policy is not None
+        """Return whether anything that the site states was read by then."""
+        return self.facts.usage is not None or self.facts.ai_policy is not None
 
     def robots_file(self, host: str | None = None) -> tuple[str, RobotsFacts]:
         """Return the name and facts of the robots.txt of a host, else of the one that applies."""
         found = stored_files(self.facts)
         files = [(name, one) for name, one in found if isinstance(one, RobotsFacts)]
-        if host is None:
-            return next((pair for pair in files if pair[1].exists), files[0])
-        return next((pair for pair in files if pair[1].host == host), files[0])
+        if host is not None:
+            return next((pair for pair in files if pair[1].host == host), files[0])
+        speaks = stating_robots((one for _, one in files), at=self.facts.collected_at)
+        return next((pair for pair in files if pair[1] is speaks), files[0])
 
     def read_file(self, name: str) -> bytes:
         """Return a stored file, b'' if there is none: after a 4xx the site has no rules."""
         return read_stored(self._store, self.batch, self.facts.registrable_domain, name)
 
     @cached_property
-    def _rules(self) -> tuple[Robots, str]:
-        """Return the access rules, and the URL that they were read from."""
+    def _stated(self) -> Stated:
+        """Return what the site had stated by the time of this survey."""
         name, robots = self.robots_file()
-        return Robots.parse(self.read_file(name)), robots.final_url or robots.url
-
-    def _decide(self, bot: str, purpose: Purpose, path: str = "/") -> Decision:
-        """Return the verdict that follows from this survey."""
         statements = self.facts.usage.statements if self.facts.usage is not None else []
-        rules, source = self._rules
-        return decide(statements, rules=rules, bot=bot, purpose=purpose, path=path, source=source)
+        rules = Robots.parse(self.read_file(name)) if robots.sha256 else NO_RULES
+        return Stated(rules, statements, robots, self.facts.collected_at)
+
+    def _decide(self, bot: str, purpose: Purpose, path: str | None = None) -> Decision:
+        """Return the verdict that follows from this survey."""
+        return self._stated.decide(bot, purpose, path)
 
 
 def iter_surveys(
@@ -129,12 +140,12 @@ def usage_policy(
     *,
     root: str | Path | ObjectStore,
     at: datetime | date | str | None = None,
-    path: str = "/",
+    path: str | None = None,
 ) -> UsagePolicy:
     """Return what a site stated about a crawler and a purpose at a time, by default now.
 
-    The last survey not after `at` counts, or else the first one after it. `path` is a path of the
-    site; `/` asks about the site as a whole.
+    The last survey not after `at` counts, or else the first one after it. `path` asks about one
+    page, `/` about the home page; without it the question is about the site as a whole.
     """
     name, use = registrable_domain(domain), parse_purpose(purpose)
     store = root if isinstance(root, ObjectStore) else open_store(str(root))
@@ -142,8 +153,16 @@ def usage_policy(
     if survey is None:
         return UsagePolicy(name, bot, use, path, "unspecified")
     found = survey.decide(bot, use, path)
-    at = survey.facts.collected_at
-    return UsagePolicy(name, bot, use, path, found.verdict, found.findings, at)
+    return UsagePolicy(
+        name,
+        bot,
+        use,
+        path,
+        found.verdict,
+        found.findings,
+        survey.facts.collected_at,
+        found.is_stale,
+    )
 
 
 class UsageHistory:

@@ -15,9 +15,9 @@ import logging
 import socket
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
@@ -105,10 +105,28 @@ class _Boundary(AbstractContextManager[Unit, bool]):
 
 def _is_of_unit(error: BaseException) -> bool:
     """Return whether the work of the unit is to blame."""
-    if isinstance(error, Exception):
-        return not is_our_failure(error)
+    return not is_our_failure(error) if isinstance(error, Exception) else _is_panic(error)
+
+
+def _is_panic(error: BaseException) -> bool:
     # Native code in Rust raises its panics as BaseException, one class per library.
     return type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def panics_as(
+    make: Callable[[str], Exception], *, also: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Raise the panics of native libraries, and these exceptions, as an error of ours.
+
+    A panic that nothing handles ends the whole server: it is not an Exception.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not _is_panic(error) and not isinstance(error, also):
+            raise
+        raise make(_one_line(str(error))) from error
 
 
 def is_our_failure(error: BaseException) -> bool:

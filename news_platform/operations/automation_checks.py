@@ -1,6 +1,6 @@
 """Check the automation: Dagster's home, daemons, sensors, queue, stale partitions, red checks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from news_platform.operations.checks import Diagnosis, ok, skipped, warning, wrong
@@ -45,7 +45,7 @@ def check_automation(resources: Resources) -> Iterator[Diagnosis]:
         yield _daemons(facts.daemons)
         yield _sensors(facts.sensors, is_paused=is_paused(resources.data_root.store))
         yield _queue(facts)
-        yield _stale(facts.stale)
+        yield _stale(facts.stale, facts.unknown)
         yield _red_checks(facts)
 
 
@@ -130,7 +130,7 @@ def _queue(facts: AutomationFacts) -> Diagnosis:
     return ok("queue", text)
 
 
-def _stale(assets: Sequence[StaleFacts]) -> Diagnosis:
+def _stale(assets: Sequence[StaleFacts], unknown: Mapping[str, str]) -> Diagnosis:
     stopped = [(one.asset, key, why) for one in assets for key, why in one.stopped]
     if stopped:
         asset, key, why = stopped[0]
@@ -139,9 +139,15 @@ def _stale(assets: Sequence[StaleFacts]) -> Diagnosis:
             f"{len(stopped)} stopped, first {asset} {key}: {why}",
             f"fix the cause, then `news-platform retry {asset} {key}`",
         )
+    for asset, why in unknown.items():
+        return warning(
+            "stale partitions",
+            f"{asset} cannot be compared with its inputs: {why}",
+            "the sensor tries again at every tick; see `news-platform status`",
+        )
     stale = sum(sum(one.states.values()) for one in assets)
     if not stale:
-        return ok("stale partitions", "none at the last ticks")
+        return ok("stale partitions", "none")
     oldest = max(assets, key=lambda one: one.lag_seconds)
     retrying = sum(one.states["retrying"] for one in assets)
     text = (

@@ -1,7 +1,6 @@
-"""Read from Dagster's storage whether the automation works: daemons, sensors, runs and lags.
+"""Read whether the automation works: daemons, sensors, runs, lags and red checks.
 
-Nothing is computed again: what is stale, and since when, is what each sensor wrote at its last
-tick. So crashed and waiting runs count, and neither the crawl nor a large root is read.
+What is stale, and why, comes from `defs/status.py`, like the output of `news-platform status`.
 """
 
 from collections import Counter
@@ -22,14 +21,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from news_platform.defs.checks import red_partitions
 from news_platform.defs.graph import BUILD_ORDER, CHECKS
 from news_platform.defs.planning import State
-from news_platform.defs.runs import Work, read_history
-from news_platform.defs.sensor_state import Attempt, load_state
-from news_platform.defs.status import open_instance, read_cursors
+from news_platform.defs.status import iter_statuses, open_instance
 from news_platform.errors import StorageError, redacted
 from news_platform.operations.facts import AutomationFacts, DaemonFacts, SensorFacts, StaleFacts
 from news_platform.resources import Resources
 
-_STATES = (State.RUNNING, State.BEHIND, State.RETRYING, State.STOPPED)
 _RUN_STATUSES = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.STARTING,
@@ -53,13 +49,15 @@ def read_automation_facts(resources: Resources) -> AutomationFacts:
         with open_instance(resources.settings) as instance:
             if instance is None:
                 return AutomationFacts()
-            return _facts(instance, resources.clock.now())
+            return _facts(instance, resources)
     except (dg.DagsterError, SQLAlchemyError) as error:
         cause = redacted(" ".join(str(error).split())[:_LONGEST_CAUSE])
         raise StorageError(f"Dagster's storage cannot be read: {cause}") from error
 
 
-def _facts(instance: dg.DagsterInstance, now: datetime) -> AutomationFacts:
+def _facts(instance: dg.DagsterInstance, resources: Resources) -> AutomationFacts:
+    now = resources.clock.now()
+    stale, unknown = _stale(instance, resources)
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     # By name: a sensor that moved to another code location has two states.
     sensors = {state.name: _sensor(instance, state, now) for state in states}
@@ -72,7 +70,8 @@ def _facts(instance: dg.DagsterInstance, now: datetime) -> AutomationFacts:
     red_by_asset = Counter(asset for (asset, _), partitions in red.items() for _ in partitions)
     return AutomationFacts(
         pages_per_second=_pages_per_second(instance),
-        stale=_stale(instance, now),
+        stale=stale,
+        unknown=unknown,
         red_checks=red_by_asset,
         red_partitions=red,
         runs={
@@ -116,46 +115,29 @@ def _sensor(instance: dg.DagsterInstance, state: InstigatorState, now: datetime)
     )
 
 
-def _stale(instance: dg.DagsterInstance, now: datetime) -> list[StaleFacts]:
-    """Return what each sensor found stale at its last tick; nothing for assets with a schedule."""
-    cursors, work = read_cursors(instance), Work.read(instance)
-    found = []
-    for rule in BUILD_ORDER:
-        if rule.sensor:
-            since = load_state(cursors.get(rule.sensor)).stale_since
-            history = read_history(instance, rule.asset, since, work=work, now=now)
-            found.append(_stale_asset(rule.asset, since, history.attempts, now.timestamp()))
-    return found
-
-
-def _stale_asset(
-    asset: str, since: Mapping[str, float], attempts: Mapping[str, Attempt], now: float
-) -> StaleFacts:
-    states = {key: _state(attempts.get(key)) for key in since}
-    counts = Counter(states.values())
-    failed = {key: one for key in since if (one := attempts.get(key)) and one.error}
-    oldest = min(since, key=lambda key: since[key], default="")
-    return StaleFacts(
-        asset,
-        {str(state): counts[state] for state in _STATES},
-        max(0.0, now - since[oldest]) if oldest else 0.0,
-        max((one.number for one in failed.values()), default=0),
-        oldest,
-        tuple(
-            (key, one.error.text())
-            for key, one in sorted(failed.items())
-            if one.error and states[key] is State.STOPPED
-        ),
-    )
-
-
-def _state(attempt: Attempt | None) -> State:
-    if attempt is None or (attempt.ended_at and not attempt.error):
-        return State.BEHIND
-    if attempt.error is None:
-        return State.RUNNING
-    is_stop = attempt.error.is_final and len(attempt.inputs) == 1
-    return State.STOPPED if is_stop else State.RETRYING
+def _stale(
+    instance: dg.DagsterInstance, resources: Resources
+) -> tuple[list[StaleFacts], Mapping[str, str]]:
+    """Return what the next tick of each sensor would find, and why some cannot be found."""
+    rules = [rule for rule in BUILD_ORDER if rule.sensor]
+    statuses = list(iter_statuses(rules, resources, instance))
+    found = [
+        StaleFacts(
+            one.asset,
+            one.counts,
+            one.lag_seconds,
+            one.attempts,
+            one.oldest,
+            tuple(
+                (key, plan.reason)
+                for key, plan in one.partitions.items()
+                if plan.state is State.STOPPED
+            ),
+        )
+        for one in statuses
+        if not one.error
+    ]
+    return found, {one.asset: one.error for one in statuses if one.error}
 
 
 def _oldest_queued_seconds(instance: dg.DagsterInstance, now: datetime) -> float:

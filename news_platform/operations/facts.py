@@ -109,7 +109,7 @@ class SensorFacts:
 
 @dataclass(frozen=True, slots=True)
 class StaleFacts:
-    """The stale partitions of an asset at its sensor's last tick, and the one that waits longest.
+    """The stale partitions of an asset, and the one that waits longest.
 
     `stopped` has the partitions that are not retried, and why.
     """
@@ -126,10 +126,14 @@ class StaleFacts:
 
 @dataclass(frozen=True, slots=True)
 class AutomationFacts:
-    """What Dagster's storage knows. `red_partitions` are by asset and check."""
+    """What Dagster's storage knows. `red_partitions` are by asset and check.
+
+    `unknown` says for which assets what is stale could not be found, and why.
+    """
 
     pages_per_second: float | None = metric("Speed of the last run that collected WARCs")
     stale: Sequence[StaleFacts] = rows("asset")
+    unknown: Mapping[str, str] = field(default_factory=dict)
     red_checks: Counts = metric("Partitions for which a check is red", "asset")
     red_partitions: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     runs: Counts = metric("Runs in Dagster's storage, by status", "status")

@@ -6,7 +6,7 @@ zstd: equal pages share one file, and articles can be extracted again without th
 
 import gzip
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -57,6 +57,25 @@ class WorkPlaces:
         page_ref = hashlib.sha256(body).hexdigest()
         self.pages.put(page_path(page_ref), pa.Codec("zstd", 3).compress(body, asbytes=True))
         return page_ref
+
+    def delete_unowned(self, engine: sa.Engine, references: Iterable[str]) -> None:
+        """Delete those of these full texts and pages that no row refers to any more.
+
+        The full text of an article that is still to be stored stays: its own worker may have
+        written it.
+        """
+        given = {one for one in references if one}
+        texts = {_url_hash(one): one for one in given if "/" in one}
+        with read_transaction(engine) as connection:
+            pages = sa.select(RAW.c.page_ref).where(RAW.c.page_ref.in_(given))
+            given -= set(connection.execute(pages).scalars())
+            is_open = sa.or_(RAW.c.full_text_ref != "", RAW.c.status.in_(("pending", "processing")))
+            owners = sa.select(RAW.c.url_hash).where(RAW.c.url_hash.in_(texts), is_open)
+            given -= {texts[key] for key in connection.execute(owners).scalars()}
+        gone = given & set(texts.values())
+        self.full_texts.delete(sorted(map(_text_path, gone)))
+        if self.pages is not None:
+            self.pages.delete(sorted(map(page_path, given - gone)))
 
 
 def work_places(
@@ -112,21 +131,55 @@ def _is_old(reference: sa.Column[str], before: datetime) -> sa.ColumnElement[boo
     return sa.and_(reference != "", RAW.c.fetched_at < before, RAW.c.status != "processing")
 
 
-# Its row says that the file is gone, and no worker is writing a new one: a process died between the
-# two steps of `expire_full_texts`.
-_IS_LEFT = sa.and_(
-    RAW.c.full_text_ref == "",
-    RAW.c.full_text_expired_at.is_not(None),
-    RAW.c.status != "processing",
-)
+def read_references(engine: sa.Engine, row_id: int) -> tuple[str, ...]:
+    """Return the full text and the page that a row refers to."""
+    chosen = sa.select(RAW.c.full_text_ref, RAW.c.page_ref).where(RAW.c.row_id == row_id)
+    with read_transaction(engine) as connection:
+        return tuple(ref or "" for row in connection.execute(chosen) for ref in row)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedFiles:
+    """The paths of full texts and pages, each in its store, that rows of the ledger refer to."""
+
+    full_texts: frozenset[str] = frozenset()
+    pages: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, engine: sa.Engine | None) -> "OwnedFiles":
+        """Return those of a ledger; without one, no file has an owner."""
+        if engine is None:
+            return cls()
+        text, page = RAW.c.full_text_ref, RAW.c.page_ref
+        with read_transaction(engine) as connection:
+            texts = connection.execute(sa.select(text).where(text != "")).scalars()
+            pages = connection.execute(sa.select(page).where(page != "")).scalars()
+            return cls(frozenset(map(_text_path, texts)), frozenset(map(page_path, pages)))
+
+
+def find_orphans(
+    store: ObjectStore, owned: frozenset[str], *, before: datetime
+) -> list[ObjectInfo]:
+    """Return the files that no row refers to, such as those of a worker that was killed.
+
+    Newer ones than `before` may get their row soon.
+    """
+    return [it for it in store.list() if it.path not in owned and it.modified_at < before]
+
+
+def _url_hash(reference: str) -> str:
+    return reference.rpartition("/")[2].partition(".")[0]
+
+
+def _text_path(reference: str) -> str:
+    return "/".join(reference.split("/")[-2:])
 
 
 def find_expired_full_texts(
     engine: sa.Engine, store: ObjectStore, *, before: datetime
 ) -> list[ObjectInfo]:
-    """Return the files fetched earlier than `before`, and those that no row refers to any more."""
-    is_old = _is_old(RAW.c.full_text_ref, before)
-    chosen = sa.select(RAW.c.url_hash).where(sa.or_(is_old, _IS_LEFT))
+    """Return the files fetched earlier than `before`."""
+    chosen = sa.select(RAW.c.url_hash).where(_is_old(RAW.c.full_text_ref, before))
     with read_transaction(engine) as connection:
         paths = set(map(full_text_path, connection.execute(chosen).scalars()))
     return [info for info in store.list() if info.path in paths]

@@ -4,14 +4,14 @@ The rows go by the roles of their columns. Articles that were only known as dupl
 one are queued again, because their own text was never stored.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from news_platform.rss.article_files import PAGES_FOLDER, full_text_path, page_path
-from news_platform.rss.export import WHOLE
+from news_platform.rss.article_files import PAGES_FOLDER, OwnedFiles, full_text_path, page_path
+from news_platform.rss.export import LEDGER, WHOLE
 from news_platform.rss.ledger.article_queue import delete_articles, queue_duplicate
 from news_platform.rss.ledger.tables import (
     ARTICLES_INDEX,
@@ -26,7 +26,7 @@ from news_platform.rss.ledger.transactions import LedgerTransaction, write_trans
 from news_platform.rss.sheets.outbox import GONE, SHEET_ROWS, mark_gone
 from news_platform.rss.sheets.workbook import FOLDER, is_monthly_book, write_workbook_now
 from news_platform.storage.engines import RemovedRows
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.row_roles import (
     CoveredValues,
@@ -37,17 +37,63 @@ from news_platform.storage.sql.row_roles import (
     overwrite_deleted,
     pack,
 )
-from news_platform.takedowns.rows import TakedownTarget
+from news_platform.takedowns.rows import TakedownTarget, name_pages
+from news_platform.takedowns.unpack import UNREADABLE, iter_unpacked
 
 # The tables with addresses of pages and feeds; the rows of the others go with those of Raw.
 _TABLES = (RAW, ARTICLES_INDEX, FEED_ITEMS, FEED_POLLS, FEED_ALARMS, FEEDS, ROBOTS)
 
 
-def find_in_ledger(engine: sa.Engine, target: TakedownTarget) -> Mapping[str, int]:
-    """Return how many rows of the ledger must go."""
-    with read_transaction(engine) as connection:
-        found = count_rows(connection, find_values(connection, _TABLES, target))
-    return {WHOLE: found} if found else {}
+@dataclass(frozen=True, slots=True)
+class LedgerPart:
+    """The rows of the ledger, and the files under the root that follow from them.
+
+    `ledger` opens it, or returns None for a root that has none.
+    """
+
+    store: ObjectStore
+    full_texts: ObjectStore
+    ledger: Callable[[], sa.Engine | None]
+    now: datetime
+    dataset: str = LEDGER
+
+    def find(self, target: TakedownTarget, _found: object = None) -> Mapping[str, int]:
+        """Return how many rows and files without a row must go."""
+        engine = self.ledger()
+        found = len(self._orphans(engine, target))
+        if engine is not None:
+            with read_transaction(engine) as connection:
+                found += count_rows(connection, find_values(connection, _TABLES, target))
+        return {WHOLE: found} if found else {}
+
+    def remove(self, _unit: str, target: TakedownTarget) -> RemovedRows:
+        """Delete rows with their files, and files that no row refers to."""
+        engine = self.ledger()
+        others = self._orphans(engine, target)
+        for store, info in others:
+            store.delete([info.path])
+        done = RemovedRows(len(others), sum(info.size_bytes for _, info in others))
+        if engine is None:
+            return done
+        cleaned = clean_ledger(self.store, engine, target, full_texts=self.full_texts, now=self.now)
+        return cleaned + done
+
+    def _orphans(
+        self, engine: sa.Engine | None, target: TakedownTarget
+    ) -> list[tuple[ObjectStore, ObjectInfo]]:
+        """Return the files that no row refers to and that name a covered page."""
+        owned, pages = OwnedFiles.read(engine), self.store.child(PAGES_FOLDER)
+        stores = ((self.full_texts, owned.full_texts), (pages, owned.pages))
+        likely = [(at, it) for at, kept in stores for it in at.list() if it.path not in kept]
+        return [(store, it) for store, it in likely if _names(store.read(it.path), target)]
+
+
+def _names(body: bytes, target: TakedownTarget) -> bool:
+    try:
+        parts = [part.decode("utf-8", "replace") for _, part in iter_unpacked(body)]
+    except UNREADABLE:
+        return True  # it may hold anything, and nothing needs it
+    return any(name_pages(parts, target.takedowns))
 
 
 def ledger_aliases(engine: sa.Engine) -> list[tuple[str, str]]:

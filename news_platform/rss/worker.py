@@ -36,7 +36,7 @@ from news_platform.rss.article_columns import (
     judge_claimed,
     merge_article,
 )
-from news_platform.rss.article_files import WorkPlaces, full_text_path
+from news_platform.rss.article_files import WorkPlaces, full_text_path, read_references
 from news_platform.rss.feed_settings import FeedSettings, page_headers
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
@@ -361,7 +361,12 @@ class _WorkRun:
                 transaction, claim, stored, link_hashes=link_hashes, now=now, is_stated=is_stated
             )
 
-        return await self._write(write)
+        before = await asyncio.to_thread(read_references, context.engine, claim.row_id)
+        outcome = await self._write(write)
+        if outcome != "lost":  # else the same files may be those of the worker that has it now
+            written = (*before, reference, str(stored.get("page_ref", "")))
+            await asyncio.to_thread(context.places.delete_unowned, context.engine, written)
+        return outcome
 
     async def _forget(self, claim: ArticleClaim) -> str:
         """Delete an article that is taken down, so that nothing names it."""

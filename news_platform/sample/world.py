@@ -74,12 +74,8 @@ def _stored_files() -> dict[str, bytes]:
 
 def _with_ai_policy(facts: bytes, robots: bytes) -> bytes:
     """Add what robots.txt says about the AI bots that this version of the package knows."""
-    policies = Robots.parse(robots).ai_policies().values()
-    stated = AiPolicyFacts(
-        list_version=AI_BOTS_VERSION,
-        policies={policy.bot: policy.policy for policy in policies},
-        own=[policy.bot for policy in policies if policy.source == "own"],
-    )
+    everyone, own = Robots.parse(robots).ai_stance()
+    stated = AiPolicyFacts(list_version=AI_BOTS_VERSION, everyone=everyone, own={**own})
     survey = DomainMetadata.model_validate_json(facts).model_copy(update={"ai_policy": stated})
     return survey.model_dump_json(indent=1).encode()
 
@@ -200,7 +196,7 @@ def sample_settings(settings: Settings) -> Settings:
         "domain_store": settings.domain_store.model_copy(update={"buckets": 64}),
         # The world's hosts answer at once or never.
         "domain_metadata": settings.domain_metadata.model_copy(
-            update={"survey_retry_seconds": 0.1}
+            update={"survey_retry_seconds": 0.1, "survey_pause_seconds": 0.0}
         ),
         # One at a time, so that the first of two identical articles is always the same one.
         "rss": settings.rss.model_copy(update={"article_concurrency": 1}),

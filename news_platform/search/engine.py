@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from news_platform.errors import InputError
 from news_platform.search.index import Hit, IndexReader, RankedHit
 from news_platform.search.query import AllOf, AnyOf, Condition, DayRange, Exact, parse_query
+from news_platform.web.urls import plain_host
 
 FACETS = ("domain", "language", "day")
 MAX_LIMIT = 10_000
@@ -55,7 +56,7 @@ def condition_of(query: str, options: SearchOptions) -> Condition:
         parts.append(DayRange(options.first_day or "0001-01-01", options.last_day or "9999-12-31"))
     for name, values in (("language", options.languages), ("domain", options.domains)):
         if values:
-            parts.append(AnyOf(tuple(Exact(name, value.lower()) for value in values)))
+            parts.append(AnyOf(tuple(Exact(name, plain_host(value)) for value in values)))
     return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import tantivy
 
+from news_platform.errors import StorageError
+from news_platform.isolation.boundary import panics_as
 from news_platform.search.query import (
     EXACT_FIELDS,
     TEXT_FIELDS,
@@ -110,12 +112,19 @@ def build_index(folder: Path, articles: Iterable[SearchableArticle]) -> int:
     return count
 
 
+def damaged_index(name: str, cause: str) -> StorageError:
+    """Return the error of an index that cannot be read, by the name of its key and build."""
+    cure = "delete its marker under markers/search_index and run `news-platform search --build`"
+    return StorageError(f"the search index {name!r} is damaged ({cause}): {cure}", thing=name)
+
+
 class IndexReader:
     """An open index, or some of its days: the others have a newer index of their own."""
 
     _restriction: Condition | None = None
 
     def __init__(self, folder: Path) -> None:
+        self._name = folder.name
         self._index = tantivy.Index.open(str(folder))
         self._index.register_tokenizer(_ANALYZER, analyzer())
         # An index never changes: no thread need watch its folder.
@@ -138,10 +147,9 @@ class IndexReader:
     def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
         """Return the best or the newest hits."""
         query = self._restricted(condition)
-        if newest_first:
-            found = self._searcher.search(query, limit, order_by_field="at")
-        else:
-            found = self._searcher.search(query, limit)
+        order = "at" if newest_first else None
+        with panics_as(self._damaged, also=(ValueError,)):
+            found = self._searcher.search(query, limit, order_by_field=order)
         ranked = [
             RankedHit(float(order), partial(self._hit, address, order))
             for order, address in found.hits
@@ -157,14 +165,19 @@ class IndexReader:
     def facets(self, condition: Condition, field: str) -> dict[str, int]:
         """Return how many matching articles each value of a field has."""
         terms = {"terms": {"field": field, "size": _FACET_VALUES}}
-        found = self._searcher.aggregate(self._restricted(condition), {"values": terms})
+        with panics_as(self._damaged, also=(ValueError,)):
+            found = self._searcher.aggregate(self._restricted(condition), {"values": terms})
         return {str(one["key"]): int(one["doc_count"]) for one in found["values"]["buckets"]}
 
     def _hit(self, address: tantivy.DocAddress, order: float | int) -> Hit:
-        stored = self._searcher.doc(address).to_dict()
-        at = datetime.fromtimestamp(stored["at"][0], UTC)
-        values = {name: stored[name][0] for name in (*EXACT_FIELDS, "url_hash")}
-        return Hit(score=float(order), at=at, **values, **json.loads(bytes(stored["shown"][0])))
+        with panics_as(self._damaged, also=(ValueError, LookupError, TypeError, OverflowError)):
+            stored = self._searcher.doc(address).to_dict()
+            at = datetime.fromtimestamp(stored["at"][0], UTC)
+            values = {name: stored[name][0] for name in (*EXACT_FIELDS, "url_hash")}
+            return Hit(score=float(order), at=at, **values, **json.loads(bytes(stored["shown"][0])))
+
+    def _damaged(self, cause: str) -> StorageError:
+        return damaged_index(self._name, cause)
 
     def _restricted(self, condition: Condition) -> tantivy.Query:
         if self._restriction is not None:

@@ -49,7 +49,7 @@ from news_platform.search.publish import (
 )
 from news_platform.search.query import DayRange, query_words
 from news_platform.search.reading import IndexCache, open_build, read_current
-from news_platform.search.words import Snippet, snippet
+from news_platform.search.words import MOST_READ_CHARACTERS, Snippet, snippet
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     fingerprint,
@@ -186,8 +186,10 @@ def with_snippets(query: str, hits: Sequence[Hit], read: ReadRows) -> Iterator[F
     phrases = list(query_words(condition_of(query, SearchOptions())))
     rows = read(lambda rows: _texts_of(rows, hits))
     texts = {(day, key): text or "" for day, key, text in rows.iter_rows()}
+    part = max(_LEAST_READ_CHARACTERS, min(MOST_READ_CHARACTERS, _READ_CHARACTERS // len(hits)))
     for hit in hits:
-        yield FoundArticle(hit, snippet(texts.get((hit.day, hit.url_hash), ""), phrases))
+        text = texts.get((hit.day, hit.url_hash), "")
+        yield FoundArticle(hit, snippet(text, phrases, read=part))
 
 
 def read_rows(store: ObjectStore, query: Query) -> pl.DataFrame:
@@ -254,6 +256,8 @@ def _dataset(store: ObjectStore, table: Dataset) -> DeltaDataset:
 
 MONTHS_DATASET = f"{SEARCH_INDEX.name}_months"
 _MONTH_CHARS = len("2025-11")
+# The snippets of one answer read so many characters together, which takes a second at most.
+_READ_CHARACTERS, _LEAST_READ_CHARACTERS = 150_000, 1_000
 
 
 def month_of(day: str) -> str:

@@ -18,7 +18,8 @@ from typing import Self
 from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.datasets.evidence import Evidence
 from news_platform.errors import StorageError
-from news_platform.search.index import IndexReader
+from news_platform.isolation.boundary import panics_as
+from news_platform.search.index import IndexReader, damaged_index
 from news_platform.search.publish import (
     DATASET,
     GRACE,
@@ -204,17 +205,15 @@ def _opened(folder: Path) -> IndexReader | None:
     """Open a copy; raise FileNotFoundError if it was deleted or replaced meanwhile."""
     number = folder.stat().st_ino
     try:
-        return IndexReader(folder)
+        with panics_as(ValueError):
+            return IndexReader(folder)
     except ValueError as error:
         if folder.stat().st_ino != number:
             raise FileNotFoundError(str(folder)) from error
         if not all(path.exists() for path in folder.iterdir()):
             _remove_whole(folder)
             return None  # links to a build that was deleted meanwhile
-        message = (
-            f"cannot open the search index {str(folder)!r}: delete its marker to build it again"
-        )
-        raise StorageError(message, thing=str(folder)) from error
+        raise damaged_index(folder.name, str(error)) from error
 
 
 def _download(store: ObjectStore, info: ObjectInfo, target: Path) -> int:

@@ -6,6 +6,7 @@ through the same two functions, so that they always agree.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -40,7 +41,7 @@ _UNFIT = b"\0"
 _CYRILLIC_LETTERS = re.compile("[\u0400-\u052f]+")
 _WORD = re.compile(r"\w+")
 # Snippets of long texts come from their beginning, which is what a reader looks at first.
-_READ_CHARACTERS = 50_000
+MOST_READ_CHARACTERS = 10_000
 
 
 def fold(text: str) -> str:
@@ -160,13 +161,23 @@ class Snippet:
         return "".join((*parts, self.text[last:]))
 
 
-def snippet(text: str, phrases: Iterable[Sequence[str]], *, characters: int = 240) -> Snippet:
-    """Return the part of the text with the most different words of the query, in one line."""
-    line = " ".join(text[:_READ_CHARACTERS].split())
+def snippet(
+    text: str,
+    phrases: Iterable[Sequence[str]],
+    *,
+    characters: int = 240,
+    read: int = MOST_READ_CHARACTERS,
+) -> Snippet:
+    """Return the part of the text with the most different words of the query, in one line.
+
+    It is looked for in the first `read` characters.
+    """
+    line = " ".join(text[:read].split())
     wanted = {word for phrase in phrases for word in phrase}
     places = list(_places(line, wanted))
-    start = _best_start(places, characters)
-    start = _word_start(line, max(0, start - characters // 4)) if places else 0
+    before = characters // 4
+    start = _best_start(places, characters - before)
+    start = _word_start(line, max(0, start - before)) if places else 0
     part = line[start : start + characters]
     inside = [(a - start, b - start) for a, b, _ in places if start <= a and b <= start + len(part)]
     return Snippet(part, tuple(inside))
@@ -180,11 +191,20 @@ def _places(line: str, wanted: set[str]) -> Iterator[tuple[int, int, str]]:
 
 
 def _best_start(places: Sequence[tuple[int, int, str]], characters: int) -> int:
-    def different(start: int) -> int:
-        return len({word for at, _, word in places if start <= at < start + characters})
-
-    # The first of the best: news tells the most important things first.
-    return max((place[0] for place in places), key=different, default=0)
+    """Return where the part with the most different words begins; each place is passed twice."""
+    inside = Counter[str]()
+    best, most, end = 0, 0, 0
+    for start, _, word in places:
+        while end < len(places) and places[end][0] < start + characters:
+            inside[places[end][2]] += 1
+            end += 1
+        # The first of the best: news tells the most important things first.
+        if len(inside) > most:
+            best, most = start, len(inside)
+        inside[word] -= 1
+        if not inside[word]:
+            del inside[word]
+    return best
 
 
 def _word_start(line: str, place: int) -> int:

@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -20,6 +21,10 @@ from news_platform.server.versions import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+
+# DuckDB and the rest of SQL are loaded by the process that needs them.
+if TYPE_CHECKING:
+    from news_platform.server.answers import SqlProcesses
 
 _WARM_UP_AFTER_SECONDS = 10
 _LEDGER_SECONDS = 5
@@ -54,6 +59,13 @@ class AppState:
     def store(self) -> ObjectStore:
         """Return the store of the root."""
         return self.resources.data_root.store
+
+    @cached_property
+    def sql(self) -> "SqlProcesses":
+        """Return what answers SQL; its processes start with the first query."""
+        from news_platform.server.answers import SqlProcesses
+
+        return SqlProcesses(self.resources.settings)
 
     def warm_up(self) -> None:
         """Load the modules that only some answers need, and find the status, a little later."""

@@ -18,7 +18,8 @@ from cachetools import LRUCache
 
 from news_platform.datasets.corpus import DELTA_TABLES, FEED_SOURCE, STATISTICS_COLUMNS
 from news_platform.datasets.dataset import Dataset
-from news_platform.errors import InputError, NewsPlatformError
+from news_platform.errors import InputError, NewsPlatformError, StorageError
+from news_platform.isolation.boundary import panics_as
 from news_platform.search.pipeline import Query
 from news_platform.storage.commit.markers import etag_part, fingerprint
 from news_platform.storage.delta import DeltaDataset
@@ -103,6 +104,10 @@ class Refreshed(Generic[_Value]):
         self._good_until = 0.0
 
 
+def _unreadable(cause: str) -> StorageError:
+    return StorageError(f"stored data is damaged: {cause}; `news-platform doctor` looks for it")
+
+
 class DataVersion:
     """The version of a root's data when it was last listed, and values read from that version."""
 
@@ -131,15 +136,20 @@ class DataVersion:
             self._kept.clear()
 
     def retried(self, read: Callable[[], _Value]) -> _Value:
-        """Return what a function reads; it reads again if the data changed meanwhile."""
+        """Return what a function reads; it reads again if the data changed meanwhile.
+
+        A panic of a library that reads is a StorageError.
+        """
         for _ in range(_ATTEMPTS - 1):
             try:
-                return read()
+                with panics_as(_unreadable):
+                    return read()
             except InputError:
                 raise
             except UNREADABLE:
                 self.forget()
-        return read()
+        with panics_as(_unreadable):
+            return read()
 
     def kept(self, name: str, read: Callable[[], _Value], *folders: str) -> _Value:
         """Return a value that was read from this version of some folders, or read it now."""

@@ -3,7 +3,7 @@
 A field has the name of the option that it sets, so that `resources.options_of` can copy it.
 """
 
-from news_platform.setting_sections.fields import LowerNames, Names, Section, Switch, env, secret
+from news_platform.setting_sections.fields import Names, Section, SpelledNames, Switch, env, secret
 
 # One value per machine: every feature that needs it reads the same variable.
 WORKERS = env(
@@ -57,8 +57,10 @@ class CcnewsSettings(Section):
         "newest days that sensors collect, and extract articles of, again when they are outdated",
         0,
     )
-    hosts: LowerNames = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
-    languages: Names = env("NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ())
+    hosts: SpelledNames = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
+    languages: SpelledNames = env(
+        "NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ()
+    )
     # A growing day lists a new WARC about every hour: runs take several together.
     collect_hours: float = 4.0
     # WARCs of a day are listed until shortly after midnight, when the next day's first appears.
@@ -97,7 +99,13 @@ class DomainMetadataSettings(Section):
         "news sitemaps of surveyed domains without feeds that are read per hour; 0: none",
         0,
     )
-    # Domains surveyed at once. Most of them wait for the network, so that one core serves them all.
+    survey_pause_seconds: float = env(
+        "NEWS_PLATFORM_SURVEY_PAUSE_SECONDS",
+        "seconds between two requests of a survey to one host",
+        1.0,
+    )
+    # Domains surveyed at once, not counting those that pause. Most of them wait for the network, so
+    # that one core serves them all.
     survey_concurrency: int = 64
     # Longer than the resolver caches a negative answer (30 s), so that a retry asks DNS again.
     survey_retry_seconds: float = 45.0
@@ -120,7 +128,7 @@ class RssSettings(Section):
     fresh_days_limit: int = env(
         "FRESH_DAYS_LIMIT", "age limit, in days, of the newest entry of a new feed", 7
     )
-    languages: LowerNames = env(
+    languages: SpelledNames = env(
         "NEWS_PLATFORM_FEED_LANGUAGES",
         "languages of accepted feeds, as en,de; a comma alone: any",
         ("en",),
@@ -208,16 +216,16 @@ class SourceRecordsSettings(Section):
 class CorpusSettings(Section):
     """Which articles the corpus holds, how they are built, and what a monthly export takes."""
 
-    languages: LowerNames = env(
+    languages: SpelledNames = env(
         "NEWS_PLATFORM_CORPUS_LANGUAGES", "only these languages of raw_news; empty: all", ()
     )
-    domains: LowerNames = env(
+    domains: SpelledNames = env(
         "NEWS_PLATFORM_CORPUS_DOMAINS", "only articles of these domains; empty: all", ()
     )
     workers: int = WORKERS
     memory_mb: int = MEMORY_MB
     scratch: str | None = SCRATCH
-    export_languages: Names = env(
+    export_languages: SpelledNames = env(
         "NEWS_PLATFORM_EXPORT_LANGUAGES", "languages of training_export; empty: all", ()
     )
     export_min_words: int = env(
@@ -256,7 +264,7 @@ class SearchSettings(Section):
 
 
 class RetentionSettings(Section):
-    """What `news-platform retention apply` deletes; unset: nothing of this dataset."""
+    """What is deleted: datasets by `news-platform retention apply`, if set, and runs by a job."""
 
     stage_1_days: int | None = env(
         "NEWS_PLATFORM_RETAIN_STAGE_1_DAYS",
@@ -265,4 +273,9 @@ class RetentionSettings(Section):
     raw_news_days: int | None = env(
         "NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS",
         "age in days after which raw_news of a day is deleted; only the domain store holds it then",
+    )
+    runs_days: int = env(
+        "NEWS_PLATFORM_RETAIN_RUNS_DAYS",
+        "age in days after which finished runs of schedules and sensors are deleted, every night",
+        14,
     )

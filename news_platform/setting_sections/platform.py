@@ -109,11 +109,8 @@ class UiSettings(Section):
 class CheckSettings(Section):
     """The nightly evaluation of all checks."""
 
-    max_hours: float = env(
-        "NEWS_PLATFORM_CHECKS_MAX_HOURS",
-        "longest time of one nightly evaluation; the rest is first in the next",
-        3.0,
-    )
+    # What one night has no time for is first in the next.
+    max_hours: float = 3.0
 
 
 class ServerSettings(Section):

@@ -1,9 +1,11 @@
 """The blocks of a page, the containers, lists and tables around them, and what is decided."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from news_platform.source_records.html_events import BREAK
+from news_platform.text.normalize import UNSPACED
 
 # What a block was made from. Headings and column names describe the blocks that follow and are
 # records of their own only if the options say so.
@@ -24,6 +26,8 @@ class Container:
 
     `zone` follows from its tag or role, `widget` from its class or id. An element that
     `is_never_content` is a footer or a consent dialog. `detail` has the numbers behind its zone.
+    `prose_chars` counts texts of a sentence or more outside links. A toggle is a button that shows
+    or hides the panel after it.
     """
 
     parent: "Container | None" = None
@@ -34,11 +38,18 @@ class Container:
     chars: int = 0
     link_chars: int = 0
     detail: str = ""
+    prose_chars: int = 0
+    has_heading: bool = False
+    has_form: bool = False
+    is_toggle: bool = False
 
     def add(self, other: "Container") -> None:
         """Add the text below `other` to this container."""
         self.chars += other.chars
         self.link_chars += other.link_chars
+        self.prose_chars += other.prose_chars
+        self.has_heading = self.has_heading or other.has_heading
+        self.has_form = self.has_form or other.has_form or other.zone == "control"
 
     @property
     def plain_chars(self) -> int:
@@ -69,7 +80,8 @@ def content_chars(containers: Sequence[Container]) -> int:
 class PageBlock:
     """One piece of text in reading order, with collapsed whitespace.
 
-    `level` is 1-6 for headings, else 0. `link_chars` counts the characters inside links.
+    `level` is 1-6 for headings, else 0. `link_chars` counts the characters inside links, whose
+    targets are `links`. `element` is the number of the innermost element around the text.
     """
 
     text: str
@@ -78,6 +90,8 @@ class PageBlock:
     link_chars: int = 0
     level: int = 0
     hints: dict[str, str] = field(default_factory=dict)
+    element: int = 0
+    links: tuple[str, ...] = ()
 
     @property
     def link_density(self) -> float:
@@ -85,16 +99,38 @@ class PageBlock:
         return self.link_chars / len(self.text)
 
 
+# A text of this length with few links is a sentence.
+PROSE_CHARS = 80
+
+
+def is_prose(block: PageBlock) -> bool:
+    """Return whether a block is a sentence or more outside links."""
+    return len(block.text) >= PROSE_CHARS and block.link_chars * 2 < len(block.text)
+
+
 @dataclass(slots=True)
 class WalkedPage:
     """A page in reading order: its blocks, and its containers, outer before inner.
 
-    `language` is the language that the page declares.
+    `language` is the language that the page declares. `parents` and `tags` are those of the
+    page's block elements, by number; the first is its own parent.
     """
 
     blocks: list[PageBlock]
     containers: list[Container]
     language: str | None = None
+    parents: list[int] = field(default_factory=lambda: [0])
+    tags: list[str] = field(default_factory=lambda: ["html"])
+
+
+# "数学系", a department of mathematics, says as much as twelve letters.
+_WIDE = re.compile(rf"[{UNSPACED}\uac00-\ud7af]")
+_WIDE_CHARS = 4
+
+
+def weighted_chars(text: str) -> int:
+    """Return the length of a text in letters; each Chinese, Japanese or Korean one counts more."""
+    return len(text) if text.isascii() else len(text) + (_WIDE_CHARS - 1) * len(_WIDE.findall(text))
 
 
 def collapse_whitespace(text: str) -> str:
@@ -125,7 +161,8 @@ class BlockLanguage:
 class BlockDecision:
     """A block, its position in the page and why it was dropped; `reason` is None if it is kept.
 
-    `detail` has the numbers by which the rule decided.
+    `detail` has the numbers by which the rule decided. `path` are the headings above the block,
+    `section` is the same as one text; `also_in` are the sections of later blocks with this text.
     """
 
     block: PageBlock
@@ -134,6 +171,8 @@ class BlockDecision:
     detail: str = ""
     section: str | None = None
     language: BlockLanguage | None = None
+    path: tuple[str, ...] = ()
+    also_in: list[str] = field(default_factory=list)
 
     def drop(self, reason: str, detail: str) -> None:
         """Drop the block by a rule with these numbers."""
@@ -227,7 +266,8 @@ class TableState:
         own = len(self._cells)
         self._fill_from_above()
         # A title over the whole width has no columns.
-        text = join_cells(self._cells) if self._given > 1 else "".join(self._cells)
+        is_title = self._given < 2 and sum(map(bool, self._cells)) < 2
+        text = "".join(self._cells) if is_title else join_cells(self._cells)
         # Only the first row can hold the column names, and only if all its cells are <th>.
         if text and self._names == own and not self._rows:
             hints = self._hints

@@ -1,6 +1,7 @@
 """Find the boilerplate of a page by structure and link density."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from news_platform.source_records.blocks import (
@@ -17,6 +18,7 @@ _BETWEEN_LINKS = re.compile(r" (?:[|/·•›»>~;]|--|::) ")
 # Lower than BoilerplateRules.link_density: in a row of links the separators are not links.
 _ROW_DENSITY = 0.6
 # Widgets that stand beside the content and never around it.
+_LISTED = frozenset(("account", "related", "share", "tags", "control", "feedback"))
 _BOXES = frozenset(("account", "share", "subscribe"))
 
 
@@ -28,11 +30,12 @@ def drop_boilerplate(
     main = _main_share(page.blocks)
     has_main = main > rules.main_share
     outside = f"main holds {main:.2f} of the text outside zones, more than {rules.main_share}"
+    title = _header_title(page.blocks)
     for decision in decisions:
         container = decision.block.container
-        if container.zone:
+        if container.zone and decision.block is not title:
             decision.drop(container.zone, container.detail)
-        elif has_main and not container.is_main:
+        elif has_main and not container.is_main and decision.block is not title:
             decision.drop("outside_main", outside)
     _drop_links(decisions, rules)
     _drop_above_title(decisions, rules)
@@ -41,6 +44,7 @@ def drop_boilerplate(
 def _resolve_zones(page: WalkedPage, rules: BoilerplateRules) -> None:
     """Pass zones down to inner containers; ignore zones and widgets that hold the content."""
     total, titled = content_chars(page.containers), _titled(page.blocks)
+    _forget_common_names(page.containers, rules)
     # Outer containers come before inner ones, so a parent's zone is final here.
     for container in page.containers:
         outer = container.parent
@@ -53,6 +57,30 @@ def _resolve_zones(page: WalkedPage, rules: BoilerplateRules) -> None:
             _resolve_zone(container, total, rules, most)
         if outer is not None:
             container.is_main = container.is_main or outer.is_main
+
+
+def _forget_common_names(containers: Sequence[Container], rules: BoilerplateRules) -> None:
+    """Ignore a name that much of the page has: the cards of a shop may all be called "cart"."""
+    sizes: Counter[str] = Counter()
+    for container in containers:
+        outer = container.parent
+        is_inner = outer is not None and outer.widget == container.widget
+        if container.widget in _LISTED and not container.is_never_content and not is_inner:
+            sizes[container.widget or ""] += container.chars
+    root = containers[0]
+    zones = sum(c.chars for c in containers if c.zone and (c.parent is root))
+    for widget, size in sizes.items():
+        if size > rules.widget_share * (root.chars - zones):
+            for container in containers:
+                if container.widget == widget:
+                    container.widget = None
+
+
+def _header_title(blocks: Sequence[PageBlock]) -> PageBlock | None:
+    """Return the title of the page if it is in the page's header; it heads what follows."""
+    titles = [block for block in blocks if block.level == 1]
+    is_only = len(titles) == 1 and titles[0].container.zone == "header"
+    return titles[0] if is_only else None
 
 
 def _titled(blocks: list[PageBlock]) -> set[int]:
@@ -74,6 +102,14 @@ def _resolve_zone(
         container.zone = container.widget or container.zone
         container.detail = "never content"
         return
+    # A name alone does not make a widget of a section with a heading and prose, nor of a box that
+    # shows details without asking for anything.
+    if container.widget and container.prose_chars >= rules.prose_chars:
+        is_text = container.prose_chars * 2 > container.chars and not container.has_form
+        if container.has_heading or is_text:
+            container.widget = None
+    if container.zone == "dialog" and container.prose_chars and not container.has_form:
+        container.zone = None
     # A form with much text is a page whose list can be filtered.
     most = rules.widget_share if container.zone == "control" else rules.zone_share
     if container.zone and share > most:

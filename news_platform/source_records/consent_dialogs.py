@@ -22,9 +22,10 @@ tout refuser;refuser;akzeptieren;alle akzeptieren;alle ablehnen;ablehnen;accetta
 rifiuta;rifiuta tutto;aceitar;aceitar todos;rejeitar;alles accepteren;weigeren
 """
 ACTIONS = frozenset(" ".join(_ACTIONS.split()).split(";"))
-# The sentence that asks for consent, which a button alone does not make.
+# The sentence that asks for consent, which a button alone does not make. "Consent" alone is also
+# what patients give.
 _WORDING = re.compile(
-    r"\bcookies?\b|\bconsent\b|personal data|your privacy|tracking technolog"
+    r"\bcookies?\b|personal data|your privacy|tracking technolog"
     r"|donn[ée]es personnelles|datenschutz|einwilligung|privacidad|dati personali|persoonsgegevens",
     re.IGNORECASE,
 )

@@ -2,10 +2,10 @@
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import (
@@ -14,6 +14,7 @@ from news_platform.source_records.blocks import (
     WalkedPage,
     iter_kept,
     join_cells,
+    weighted_chars,
 )
 from news_platform.source_records.boilerplate import drop_boilerplate
 from news_platform.source_records.languages import detect_languages
@@ -80,9 +81,9 @@ def decide_blocks(
     drop_boilerplate(page, decisions, options.boilerplate)
     # Before the length bounds: a table's rows may be short, the table is not.
     if options.tables == "structure":
-        merge_tables(decisions)
+        merge_tables(decisions, options.max_chars)
     apply_sections(decisions, options.sections)
-    join_item_parts(decisions, options)
+    join_parts(page, decisions, options)
     drop_by_length(decisions, options)
     drop_by_language(decisions, options, declared=declared)
     # Before duplicates: a heading that is context does not make the item of that name a repetition.
@@ -92,39 +93,109 @@ def decide_blocks(
     return decisions
 
 
-def join_item_parts(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
-    """Join neighbouring parts of one list item of which one is too short to be a record.
+def join_parts(
+    page: WalkedPage, decisions: Sequence[BlockDecision], options: SegmentOptions
+) -> None:
+    """Join neighbouring parts of one list item or card of which one is too short to be a record.
 
-    Directories write a name, a title and a room in three elements of one item.
+    Directories write a name, a title and a room in three elements of one item; shops write a name
+    and a price in the elements of one of many equal cards.
     """
+    kept = list(iter_kept(decisions))
+    short = [one for one in kept if not one.block.level and _is_short(one, options)]
+    cards = find_cards(page, kept, short) if short else {}
     last: BlockDecision | None = None
-    for decision in iter_kept(decisions):
-        if last is not None and _are_parts(last, decision, options):
+    for decision in kept:
+        if last is not None and _are_parts(last, decision, cards, options):
             last.block.text = join_cells((last.block.text, decision.block.text))
             last.block.link_chars += decision.block.link_chars
+            last.block.links += decision.block.links
             decision.drop(ATTACHED, "joined to the part before it")
         else:
             last = decision
+    for heading, decision in pairwise(iter_kept(decisions)):
+        # The only text of its card repeats the name of the card: "Rex | $20".
+        is_in_card = cards.get(decision.order, -1) == cards.get(heading.order)
+        if is_in_card and heading.block.level and _is_short(decision, options):
+            decision.block.text = join_cells((heading.block.text, decision.block.text))
 
 
-def _are_parts(first: BlockDecision, second: BlockDecision, options: SegmentOptions) -> bool:
+def _is_short(decision: BlockDecision, options: SegmentOptions) -> bool:
+    return weighted_chars(decision.block.text) < options.min_chars
+
+
+def _are_parts(
+    first: BlockDecision,
+    second: BlockDecision,
+    cards: Mapping[int, int],
+    options: SegmentOptions,
+) -> bool:
     left, right = first.block, second.block
-    if left.hints is not right.hints or left.kind != kinds.ITEM or right.kind != kinds.ITEM:
+    is_item = left.hints is right.hints and left.kind == right.kind == kinds.ITEM
+    is_card = cards.get(first.order, -1) == cards.get(second.order)
+    if not is_item and (not is_card or left.level or right.level):
         return False
-    sizes = len(left.text), len(right.text)
-    return min(sizes) < options.min_chars and sum(sizes) < options.max_chars
+    is_short = _is_short(first, options) or _is_short(second, options)
+    return is_short and len(left.text) + len(right.text) < options.max_chars
+
+
+# A card has this many texts and characters at most, and this many cards stand side by side.
+_CARD_TEXTS = 12
+_CARD_CHARS = 400
+_CARDS = 3
+
+
+def find_cards(
+    page: WalkedPage, kept: Sequence[BlockDecision], short: Sequence[BlockDecision]
+) -> dict[int, int]:
+    """Return the card of every short text and of the texts beside it, by their order.
+
+    A card is the largest element around a short text that holds few texts and stands beside other
+    elements with the same tag.
+    """
+    inside: dict[int, list[BlockDecision]] = defaultdict(list)
+    for decision in kept:
+        for element in _ancestors(page, decision):
+            inside[element].append(decision)
+    alike = Counter((page.parents[element], page.tags[element]) for element in inside)
+    cards: dict[int, int] = {}
+    for decision in short:
+        card = None
+        for element in _ancestors(page, decision):
+            texts = inside[element]
+            if len(texts) > _CARD_TEXTS or _card_chars(texts) > _CARD_CHARS:
+                break
+            if len(texts) > 1 and alike[page.parents[element], page.tags[element]] >= _CARDS:
+                card = element
+        if card is not None:
+            cards |= {one.order: card for one in inside[card]}
+    return cards
+
+
+def _ancestors(page: WalkedPage, decision: BlockDecision) -> Iterator[int]:
+    """Yield the numbers of the elements around a block, inner before outer."""
+    element = decision.block.element
+    while element:
+        yield element
+        element = page.parents[element]
+
+
+def _card_chars(texts: Sequence[BlockDecision]) -> int:
+    return sum(len(decision.block.text) for decision in texts)
 
 
 def drop_by_length(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
     """Drop blocks that are too short or too long, unless their section or text is whitelisted."""
     for decision in iter_kept(decisions):
-        size = len(decision.block.text)
-        if options.min_chars <= size <= options.max_chars or _is_whitelisted(decision, options):
+        text = decision.block.text
+        least = weighted_chars(text)
+        is_within = options.min_chars <= least and len(text) <= options.max_chars
+        if is_within or _is_whitelisted(decision, options):
             continue
-        if size < options.min_chars:
-            decision.drop("too_short", f"{size} characters, at least {options.min_chars}")
+        if least < options.min_chars:
+            decision.drop("too_short", f"{least} characters, at least {options.min_chars}")
         else:
-            decision.drop("too_long", f"{size} characters, at most {options.max_chars}")
+            decision.drop("too_long", f"{len(text)} characters, at most {options.max_chars}")
 
 
 def drop_by_language(
@@ -146,10 +217,16 @@ def drop_by_language(
 def drop_repeated(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
     """Drop near-duplicates of earlier blocks of the page."""
     seen = SeenTexts(similarity=options.similarity, shingle_words=options.shingle_words)
+    first: dict[str, BlockDecision] = {}
     for decision in iter_kept(decisions):
         if found := seen.similar(decision.block.text):
             numbers = f"similarity {found[1]:.2f}, at least {options.similarity}"
             decision.drop("duplicate", f"{numbers}, to {found[0][:_QUOTED_CHARS]!r}")
+            kept = first[found[0]]
+            if decision.section and decision.section not in (kept.section, *kept.also_in):
+                kept.also_in.append(decision.section)
+        else:
+            first[decision.block.text] = decision
 
 
 def _is_whitelisted(decision: BlockDecision, options: SegmentOptions) -> bool:
@@ -191,13 +268,33 @@ def _headings(decisions: Sequence[BlockDecision]) -> Iterator[tuple[BlockDecisio
             has_text = [True] * (_DEEPEST + 1)
 
 
-def merge_tables(decisions: Sequence[BlockDecision]) -> None:
-    """Replace the rows of every table by one block, one line per row, in its first kept row."""
+def merge_tables(decisions: Sequence[BlockDecision], max_chars: int) -> None:
+    """Replace the rows of every table by one block, one line per row, in its first kept row.
+
+    A table longer than `max_chars` is split between rows, and every part repeats the column names.
+    """
     rows = [decision for decision in decisions if decision.is_kept and decision.block.kind in _ROWS]
     for _, group in groupby(rows, key=lambda decision: decision.block.hints["table"]):
-        first, *rest = group
-        first.block.text = "\n".join(f"| {row.block.text} |" for row in (first, *rest))
-        first.block.link_chars += sum(row.block.link_chars for row in rest)
-        first.block.kind = kinds.TABLE
-        for row in rest:
-            row.reason = ATTACHED
+        table = list(group)
+        names = f"| {table[0].block.text} |" if table[0].block.kind == kinds.COLUMNS else ""
+        part: list[BlockDecision] = []
+        size = 0
+        for row in table:
+            line = len(row.block.text) + 5
+            if part and size + line > max_chars:
+                _merge_rows(part, names if part[0] is not table[0] else "")
+                part, size = [], len(names)
+            part.append(row)
+            size += line
+        _merge_rows(part, names if part[0] is not table[0] else "")
+
+
+def _merge_rows(rows: Sequence[BlockDecision], names: str) -> None:
+    """Replace rows by one block, below the column names unless the first row holds them."""
+    first, *rest = rows
+    lines = (f"| {row.block.text} |" for row in rows)
+    first.block.text = "\n".join(filter(None, (names, *lines)))
+    first.block.link_chars += sum(row.block.link_chars for row in rest)
+    first.block.kind = kinds.TABLE
+    for row in rest:
+        row.reason = ATTACHED

@@ -126,17 +126,19 @@ class End:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEdge:
-    """The start (1) or the end (-1) of a link."""
+    """The start (1) or the end (-1) of a link; the start may have a target."""
 
     opens: int
+    target: str | None = None
 
 
 Event = str | Start | End | LinkEdge
 
 _HIDDEN = frozenset(_INVISIBLE_TAGS.split())
 _BLOCK_TAGS = frozenset(_BLOCK_TAG_NAMES.split())
-# Their attributes give the language of the page, the number of a list's first item, and spans.
-_READ_ATTRIBUTES = frozenset(("html", "ol", "td", "th"))
+# Their attributes give the language of the page, the number of a list's first item, spans, and
+# whether a button shows a panel.
+_READ_ATTRIBUTES = frozenset(("html", "ol", "td", "th", "button"))
 _LINK_START, _LINK_END = LinkEdge(1), LinkEdge(-1)
 _STARTS = {tag: Start(tag) for tag in _BLOCK_TAGS}
 _ENDS: Mapping[str, End | LinkEdge] = {"a": _LINK_END} | {tag: End(tag) for tag in _BLOCK_TAGS}
@@ -195,7 +197,8 @@ class EventList:
             if self._span_end == len(self.events):
                 self.events.append(GAP)
         elif tag == "a":
-            self.data(_LINK_START)
+            target = attributes.get("href")
+            self.data(LinkEdge(1, target) if target else _LINK_START)
         elif tag in _HIDDEN:
             # Nested invisible elements count, so that only the outermost one ends the gap.
             if not self._hidden:

@@ -52,6 +52,7 @@ class BoilerplateRules:
     link_density: float = 0.8
     link_words: int = 2
     link_run: int = 3
+    prose_chars: int = 200
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a share that is not between 0 and 1, or a negative number."""

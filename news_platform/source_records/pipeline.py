@@ -29,14 +29,12 @@ from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.isolation.pool import Done, Pool
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import (
-    SUFFIXES,
     TARGET,
-    PageResult,
     SegmentJob,
-    Snapshot,
+    SnapshotResult,
     failed_snapshot,
-    stated_urls,
 )
+from news_platform.source_records.snapshots import SUFFIXES, Snapshot, stated_urls
 from news_platform.storage.commit.markers import (
     content_part,
     fingerprint,
@@ -80,7 +78,7 @@ class RecordsOptions:
 
 @dataclass(frozen=True, slots=True)
 class RecordsReport:
-    """Counts of an institution's pages and blocks.
+    """Counts of an institution's pages and blocks; an empty page has no block that is kept.
 
     `languages` counts every block whose language was detected. `samples` are (section, text) of a
     few records spread over all pages, for display; `failures` are (snapshot, error) of the first
@@ -90,6 +88,7 @@ class RecordsReport:
     institution: str
     pages_seen: int = 0
     pages_failed: int = 0
+    pages_empty: int = 0
     blocks_total: int = 0
     blocks_kept: int = 0
     blocks_deduped: int = 0
@@ -116,7 +115,7 @@ def build_institution(
     allowed = [info for info in infos if not is_taken_down(store, info, takedowns)]
     results = list(_iter_results(allowed, store=store, options=options))
     records = [record for result in results for record in result.records]
-    failures = [result.failure for result in results if result.failure]
+    failures = [failure for result in results for failure in result.failures]
     samples = _samples(records, options.samples)
     report = _report(institution, results, records=records, samples=samples)
     if refused := len(infos) - len(allowed):
@@ -176,7 +175,7 @@ def record_problems(institution: str, *, store: ObjectStore) -> list[str]:
         "without text": pl.col("text").str.strip_chars() == "",
         "without provenance": pl.any_horizontal(pl.col("url", "institution", "snapshot").is_null()),
         "without fetched_at": pl.col("fetched_at").is_null(),
-        "out of order": pl.col("order").diff().over("snapshot") <= 0,
+        "out of order": pl.col("order").diff().over("snapshot", "url") <= 0,
     }
     counts = rows.select(**{name: rule.sum() for name, rule in is_broken.items()})
     found = counts.row(0, named=True)
@@ -212,7 +211,7 @@ def _declared_options(store: ObjectStore) -> str:
 
 def _iter_results(
     infos: list[ObjectInfo], *, store: ObjectStore, options: RecordsOptions
-) -> Iterator[PageResult]:
+) -> Iterator[SnapshotResult]:
     """Segment the snapshots in worker processes that can be killed, in the order of their paths."""
     small = [info for info in infos if info.size_bytes <= _MAX_SNAPSHOT_BYTES]
     for info in infos:
@@ -259,17 +258,18 @@ def _samples(records: list[SourceRecord], count: int) -> list[SourceRecord]:
 
 def _report(
     institution: str,
-    results: list[PageResult],
+    results: list[SnapshotResult],
     *,
     records: list[SourceRecord],
     samples: list[SourceRecord],
 ) -> RecordsReport:
     dropped = sum((result.dropped for result in results), Counter[str]())
-    failures = [result.failure for result in results if result.failure]
+    failures = [failure for result in results for failure in result.failures]
     return RecordsReport(
         institution,
-        pages_seen=len(results),
+        pages_seen=sum(result.pages for result in results),
         pages_failed=len(failures),
+        pages_empty=sum(result.empty for result in results),
         blocks_total=sum(result.blocks for result in results),
         blocks_kept=len(records),
         blocks_deduped=dropped["duplicate"],

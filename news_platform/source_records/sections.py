@@ -15,6 +15,7 @@ from news_platform.source_records.blocks import (
     PARAGRAPH,
     BlockDecision,
     PageBlock,
+    is_prose,
     iter_kept,
 )
 from news_platform.source_records.options import SectionRules
@@ -57,6 +58,7 @@ def apply_sections(decisions: Sequence[BlockDecision], rules: SectionRules) -> N
     """Set the heading path of every block, and drop navigation, calls to action and notices."""
     compiled = _compile_rules(rules)
     path: list[PageBlock] = []
+    names: tuple[str, ...] = ()
     section: str | None = None
     # The heading whose section is being dropped, None outside of one.
     below: PageBlock | None = None
@@ -65,11 +67,18 @@ def apply_sections(decisions: Sequence[BlockDecision], rules: SectionRules) -> N
     for decision in list(iter_kept(decisions)):
         block = decision.block
         if block.level:
-            path = [*(outer for outer in path if outer.level < block.level), block]
-            section = " > ".join(heading.text for heading in path)
+            path = [outer for outer in path if outer.level < block.level]
+            decision.path = tuple(heading.text for heading in path)
+            decision.section = " > ".join(decision.path) or None
+            path.append(block)
+            names = (*decision.path, block.text)
+            section = " > ".join(names)
             if below is None or block.level <= below.level:
                 below = block if compiled.section.match(block.text.lower()) else None
-        decision.section = section
+        elif below is not None and is_prose(block):
+            below = None  # a section of searches or links ends where text begins
+        else:
+            decision.section, decision.path = section, names
         if below is not None:
             decision.drop("dropped_section", f"below {below.text!r}")
         elif certainty := _judge(decision, compiled):
@@ -113,6 +122,7 @@ def _judge(decision: BlockDecision, compiled: _CompiledRules) -> int:
     if size > rules.notice_chars:
         return _NONE
     text = block.text.lower()
+    certainty = _NONE
     # A heading such as "Admissions" names a section of the page.
     if block.kind != HEADING:
         # The rules spell `news & events`; this covers `news and events` as well.
@@ -121,14 +131,28 @@ def _judge(decision: BlockDecision, compiled: _CompiledRules) -> int:
             decision.drop("navigation_item", f"{name!r} is in navigation_items")
             return _NONE
         is_short = text.count(" ") < rules.call_words and not _is_instruction(block)
-        verb = compiled.call.match(text) if is_short else None
-        if verb and (certainty := _call_certainty(text, verb[0], rules)):
+        verb = compiled.call.match(text) if is_short and not _CONTACT.search(text) else None
+        certainty = _call_certainty(text, verb[0], rules) if verb else _NONE
+        if certainty == _CERTAIN:
             return certainty
     found = compiled.notice.match(text)
-    if phrase := found[0] if found else _first_in(text, rules.notice_phrases):
+    phrase = found[0] if found else _first_in(text, rules.notice_phrases)
+    if phrase and not _is_unit_name(block.text):
         numbers = f"{size} characters, at most {rules.notice_chars}"
         decision.drop("notice", f"has {phrase!r}; {numbers}")
-    return _NONE
+        return _NONE
+    return certainty
+
+
+# A call has no address, number or e-mail address: "Contact: Jane Doe, room 12" is content.
+_CONTACT = re.compile(r"[@\d]|:\s")
+
+
+def _is_unit_name(text: str) -> bool:
+    """Return whether a text is the name of a unit: "Centre for Privacy Policy and Law"."""
+    found = text.split()
+    is_named = not _UNITS.isdisjoint(word.strip(".,").lower() for word in (found[0], found[-1]))
+    return is_named and all(word[0].isupper() for word in found if len(word) > 3)
 
 
 def _first_in(text: str, phrases: Sequence[str]) -> str | None:
@@ -157,7 +181,8 @@ def _call_certainty(text: str, verb: str, rules: SectionRules) -> int:
     if len(words) > rules.call_words:
         return _NONE
     rest = text[len(verb) :].split()
-    if rest[:1] == ["of"]:
+    # "Order of Physicians", "Open University of the Netherlands".
+    if rest[:1] == ["of"] or (rest[1:2] == ["of"] and rest[0] in _UNITS):
         return _NONE
     is_unit = bool(rest) and rest[-1].strip(".,") in _UNITS
     is_verb = words[0] in _ONLY_VERBS
@@ -170,11 +195,12 @@ def _call_certainty(text: str, verb: str, rules: SectionRules) -> int:
 
 
 def _calls(decisions: Sequence[BlockDecision], calls: Mapping[int, int]) -> Iterator[BlockDecision]:
-    """Yield the calls to action; what may be one is a name if its list is one of names."""
+    """Yield the calls to action; what may be one is a name among names, and if it is no link."""
     for order, certainty in calls.items():
         near = [calls.get(other, _NONE) for other in _list_around(decisions, order)]
-        is_among_names = len(near) > 2 and sum(map(bool, near)) * 2 <= len(near)
-        if certainty == _CERTAIN or not is_among_names:
+        is_list, most = len(near) > 2, sum(map(bool, near)) * 2 > len(near)
+        is_link = decisions[order].block.link_density > _LINK_SHARE
+        if certainty == _CERTAIN or (most if is_list else is_link):
             yield decisions[order]
 
 

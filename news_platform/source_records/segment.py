@@ -4,22 +4,28 @@ A page is HTML, Markdown or plain text; a snapshot is such a file, or Firecrawl 
 that bad input could make hang or crash is called from `segment_job`, in a worker process.
 """
 
-import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import PurePosixPath
-from typing import Literal
+from datetime import datetime
+from urllib.parse import unquote, urljoin
 
 from news_platform.datasets.source_records import Meta, Provenance, SourceRecord
 from news_platform.errors import InputError
-from news_platform.html.decode import DecodedPage, content_type_charset, decode_html, html_text
-from news_platform.source_records.blocks import ATTACHED, BlockDecision, WalkedPage, iter_kept
+from news_platform.html.decode import DecodedPage, decode_html, html_text
+from news_platform.source_records.blocks import (
+    ATTACHED,
+    BlockDecision,
+    PageBlock,
+    WalkedPage,
+    iter_kept,
+)
 from news_platform.source_records.decisions import decide_blocks
 from news_platform.source_records.html_events import parse_html
 from news_platform.source_records.markdown import is_markup, read_markdown
 from news_platform.source_records.options import SegmentOptions
+from news_platform.source_records.snapshots import Snapshot, SourcePage, page_of, parse_snapshot
 from news_platform.source_records.walk import walk
 from news_platform.text.normalize import scrub_text
 
@@ -28,33 +34,6 @@ TARGET = "news_platform.source_records.worker:segment_job"
 
 # The largest real pages have a few thousand; more would take longer than a worker's deadline.
 MAX_BLOCKS = 20_000
-_HTML_SUFFIXES = (".html", ".htm", ".xhtml")
-_TEXT_SUFFIXES = (".md", ".markdown", ".txt")
-# The suffixes of snapshot files; files with any other suffix are ignored.
-SUFFIXES = (".json", *_HTML_SUFFIXES, *_TEXT_SUFFIXES)
-# rawHtml first: Firecrawl's html may have lost lists and tables.
-_FORMATS: tuple[tuple[str, Literal["html", "text"]], ...] = (
-    ("rawHtml", "html"),
-    ("html", "html"),
-    ("markdown", "text"),
-    ("text", "text"),
-)
-# Firecrawl gives no date; the program that stores the snapshot may add one under these names.
-_FETCHED = ("fetched_at", "fetchedAt", "scrapedAt", "cachedAt", "timestamp")
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePage:
-    """A stored page and its metadata; `content` is HTML, Markdown or plain text."""
-
-    content: str | bytes
-    url: str
-    institution: str
-    media: Literal["html", "text"] = "html"
-    fetched_at: datetime | None = None
-    charset: str | None = None
-    language: str | None = None
-    snapshot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +111,8 @@ def _iter_records(
     # Consecutive records of one section share their provenance object.
     origin = Provenance(page.institution, page.url, None, page.fetched_at)
     for decision in iter_kept(decisions):
-        if decision.section != origin.section:
-            origin = Provenance(page.institution, page.url, decision.section, page.fetched_at)
+        if decision.path != origin.section_path:
+            origin = replace(origin, section=decision.section, section_path=decision.path)
         yield SourceRecord(decision.block.text, origin, _meta(page, decision, charset))
 
 
@@ -142,9 +121,54 @@ def _meta(page: SourcePage, decision: BlockDecision, charset: str) -> Meta:
     code = probability = source = None
     if language:
         code, probability, source = language.code, language.probability, language.source
+    hints: dict[str, str | list[str]] = {**block.hints, **_contacts(block, page.url)}
+    if decision.also_in:
+        hints["also_in"] = decision.also_in
     return Meta(
-        code, charset, block.hints, block.kind, decision.order, probability, source, page.snapshot
+        code, charset, hints, block.kind, decision.order, probability, source, page.snapshot
     )
+
+
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_PHONE = re.compile(r"(?<![\w/.-])\+?\(?\d{1,4}\)?(?:[ ./()-]{1,2}\d{2,5}){2,5}(?![\w/-])")
+_TIME = r"\d{1,2}(?:[:.]\d\d)? ?(?:[ap]\.?m\.?|h|uhr)?"
+_HOURS = re.compile(
+    rf"(?<![\d.:]){_TIME} ?(?:-|–|—|to|until|bis|à|a) ?{_TIME}(?![\d:])", re.IGNORECASE
+)
+_HOUR_SIGN = re.compile(r"\d[:.]\d\d|[ap]\.?m\b|\dh\b|uhr\b", re.IGNORECASE)
+
+
+def _contacts(block: PageBlock, url: str) -> dict[str, str]:
+    """Return the target of a block's first link, and its e-mail address, phone number and hours."""
+    found: dict[str, str] = {}
+    for target in block.links:
+        scheme, _, rest = target.strip().partition(":")
+        name = {"mailto": "email", "tel": "phone"}.get(scheme.lower(), "link")
+        value = _joined(url, target) if name == "link" else unquote(rest.partition("?")[0])
+        if value:
+            found.setdefault(name, scrub_text(value))
+    text = block.text
+    if "email" not in found and "@" in text and (email := _EMAIL.search(text)):
+        found["email"] = email[0]
+    if _DIGIT.search(text):
+        if "phone" not in found and (phone := _PHONE.search(text)):
+            found["phone"] = phone[0]
+        if _HOUR_SIGN.search(text) and (hours := _HOURS.search(text)):
+            found["hours"] = hours[0].strip()
+    return found
+
+
+_DIGIT = re.compile(r"\d")
+
+
+def _joined(url: str, target: str) -> str | None:
+    """Return the absolute target of a link, None for one within the page or to a script."""
+    try:
+        found = urljoin(url, target.strip())
+    except ValueError:
+        return None
+    is_page = found.startswith(("http://", "https://"))
+    return found if is_page and not target.lstrip().startswith("#") else None
 
 
 # HTTP clients that take a page without a declared charset for ISO-8859-1 store it as UTF-8 that was
@@ -189,108 +213,6 @@ def _undone(text: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A stored file and its institution; `modified_at` dates a page that gives no date itself."""
-
-    path: str
-    institution: str
-    body: bytes
-    url: str | None = None
-    modified_at: datetime | None = None
-
-
-def parse_snapshot(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
-    """Return the page, and the error if the crawl failed or the snapshot cannot be read."""
-    suffix = PurePosixPath(snapshot.path).suffix.lower()
-    if suffix == ".json":
-        return _parse_json(snapshot)
-    page = _page(snapshot, {}, {})
-    media: Literal["html", "text"] = "text" if suffix in _TEXT_SUFFIXES else "html"
-    # Raw files have no HTTP header: the bytes decide about their charset.
-    return replace(page, content=snapshot.body, media=media, charset=None), None
-
-
-def _parse_json(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
-    try:
-        document = json.loads(snapshot.body)
-    except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
-        return _page(snapshot, {}, {}), f"not JSON: {error}"
-    if not isinstance(document, dict):
-        return _page(snapshot, {}, {}), "not a JSON object"
-    # The content of `data` may also be stored without its envelope.
-    data = _mapping(document.get("data")) or document
-    page = _page(snapshot, document, data)
-    stated = _stated_error(document, data)
-    if stated:
-        return page, stated
-    for name, media in _FORMATS:
-        content = _text(data, name)
-        if content:
-            return replace(page, content=content, media=media), None
-    return page, "the snapshot holds no content"
-
-
-def stated_urls(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return every address that a JSON snapshot states for its page, before and after redirects."""
-    try:
-        document = _mapping(json.loads(snapshot.body)) if snapshot.body[:1] == b"{" else {}
-    except (ValueError, RecursionError):
-        return ()
-    data = _mapping(document.get("data")) or document
-    metadata = _mapping(data.get("metadata"))
-    places = ((metadata, "url"), (metadata, "sourceURL"), (document, "url"))
-    return tuple(url for place, key in places if (url := _text(place, key)))
-
-
-def _page(
-    snapshot: Snapshot, document: Mapping[str, object], data: Mapping[str, object]
-) -> SourcePage:
-    metadata = _mapping(data.get("metadata"))
-    dates = (_text(place, key) for key in _FETCHED for place in (metadata, data, document))
-    stated = next(filter(None, dates), None)
-    url = _text(metadata, "url") or _text(metadata, "sourceURL") or _text(document, "url")
-    return SourcePage(
-        content="",
-        url=snapshot.url or url or snapshot.path,
-        institution=snapshot.institution,
-        fetched_at=_instant(stated) or snapshot.modified_at,
-        charset=content_type_charset(_text(metadata, "contentType") or ""),
-        language=_text(metadata, "language"),
-        snapshot=snapshot.path,
-    )
-
-
-def _stated_error(document: Mapping[str, object], data: Mapping[str, object]) -> str | None:
-    metadata = _mapping(data.get("metadata"))
-    if document.get("success") is False:
-        return f"the crawler failed: {_text(document, 'error') or 'no reason given'}"
-    status = metadata.get("statusCode")
-    if isinstance(status, int) and status >= 400:
-        return f"the site answered {status}: {_text(metadata, 'error') or 'no content'}"
-    return None
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(document: Mapping[str, object], key: str) -> str | None:
-    value = document.get(key)
-    # JSON escapes can spell characters that neither Parquet nor XML holds.
-    return scrub_text(value) if isinstance(value, str) and value.strip() else None
-
-
-def _instant(text: str | None) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
-    if found is None:
-        return None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
 class SegmentJob:
     """One snapshot and the options to segment it with."""
 
@@ -299,40 +221,52 @@ class SegmentJob:
 
 
 @dataclass(frozen=True, slots=True)
-class PageResult:
-    """The records of a page, or its one failed record, and counts of its blocks.
+class SnapshotResult:
+    """The records of a snapshot's pages, one failed record per page that failed, and counts.
 
-    `languages` counts every block whose language was detected, kept or not.
+    `empty` counts pages without any record. `languages` counts every block whose language was
+    detected, kept or not.
     """
 
-    records: tuple[SourceRecord, ...]
-    failure: SourceRecord | None = None
+    records: tuple[SourceRecord, ...] = ()
+    failures: tuple[SourceRecord, ...] = ()
+    pages: int = 1
+    empty: int = 0
     blocks: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     languages: Counter[str] = field(default_factory=Counter)
 
 
-def segment_job(job: SegmentJob) -> PageResult:
+def segment_job(job: SegmentJob) -> SnapshotResult:
     """Segment one snapshot and count its blocks: what a worker process runs.
 
     Attached headings count as neither kept nor dropped.
     """
-    done = segment_snapshot(job.snapshot, job.options)
-    if done.error:
-        return PageResult((), failure=done.records[0])
-    reasons = Counter(decision.reason for decision in done.decisions if decision.reason)
-    blocks = len(done.decisions) - reasons.pop(ATTACHED, 0)
-    found = (decision.language for decision in done.decisions)
-    languages = Counter(language.code for language in found if language and language.code)
-    return PageResult(done.records, None, blocks, reasons, languages)
+    pages = segment_snapshot(job.snapshot, job.options)
+    done = [page for page in pages if not page.error]
+    decisions = [decision for page in done for decision in page.decisions]
+    reasons = Counter(decision.reason for decision in decisions if decision.reason)
+    blocks = len(decisions) - reasons.pop(ATTACHED, 0)
+    found = (decision.language for decision in decisions)
+    return SnapshotResult(
+        tuple(record for page in done for record in page.records),
+        tuple(page.records[0] for page in pages if page.error),
+        len(pages),
+        sum(not page.records for page in done),
+        blocks,
+        reasons,
+        Counter(language.code for language in found if language and language.code),
+    )
 
 
-def segment_snapshot(snapshot: Snapshot, options: SegmentOptions) -> SegmentedPage:
-    """Segment one snapshot into records or an error."""
-    page, error = parse_snapshot(snapshot)
-    return failed(page, error) if error else segment(page, options)
+def segment_snapshot(snapshot: Snapshot, options: SegmentOptions) -> list[SegmentedPage]:
+    """Segment the pages of one snapshot into records or an error."""
+    return [
+        failed(page, error) if error else segment(page, options)
+        for page, error in parse_snapshot(snapshot)
+    ]
 
 
-def failed_snapshot(snapshot: Snapshot, error: str) -> PageResult:
+def failed_snapshot(snapshot: Snapshot, error: str) -> SnapshotResult:
     """Return the result of a snapshot that could not be processed, without parsing its body."""
-    return PageResult((), failure=failed(_page(snapshot, {}, {}), error).records[0])
+    return SnapshotResult(failures=(failed(page_of(snapshot, {}, {}), error).records[0],))

@@ -6,9 +6,11 @@ widgets recorded here and from the amounts of text and link text in every contai
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import (
+    PROSE_CHARS,
     Container,
     ListState,
     PageBlock,
@@ -52,11 +54,21 @@ _KINDS = {
     **dict.fromkeys(_LEVELS, kinds.HEADING),
 }
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
-# Zones that are hardly ever content. Forms are not among them: a form may contain a whole page.
-_SKIMMED = frozenset(("navigation", "header", "footer", "aside", "dialog"))
+# Zones that are hardly ever content. Forms and dialogs are not among them: a form may contain a
+# whole page, and a dialog the details of a card.
+_SKIMMED = frozenset(("navigation", "header", "footer", "aside"))
+# The attributes of a button that shows or hides the panel after it.
+_TOGGLES = ("aria-expanded", "aria-controls", "data-toggle", "data-bs-toggle")
+# What stands after such a button is a panel if it has this much text outside links.
+_PANEL_CHARS = 40
+# Lines of at most this length may be entries of a list, if there are enough of them. An address is
+# one block: it has a number, an e-mail address or a colon.
+_ENTRY_CHARS = 100
+_LIST_LINES = 3
+_CONTACT = re.compile(r"[@\d:]")
 _STRUCTURES = frozenset((*_KINDS, *_LISTS, "table", "tr", "td", "th"))
 # Tags that mean something to the walk whatever their attributes are.
-_TELLING = _STRUCTURES | LANDMARKS
+_TELLING = _STRUCTURES | LANDMARKS | {"summary"}
 
 
 def walk(events: list[Event], *, zone_share: float) -> WalkedPage:
@@ -74,7 +86,25 @@ def walk(events: list[Event], *, zone_share: float) -> WalkedPage:
     if walker.has_skimmed(zone_share):
         walker = _Walker(events, skims=frozenset())
         walker.run()
-    return WalkedPage(walker.blocks, walker.containers, _declared_language(events))
+    _name_panels(walker.blocks)
+    language = _declared_language(events)
+    return WalkedPage(walker.blocks, walker.containers, language, walker.parents, walker.tags)
+
+
+def _name_panels(blocks: Sequence[PageBlock]) -> None:
+    """Make the buttons of an accordion the headings of their panels."""
+    level = 1
+    for block, panel in pairwise(blocks):
+        if block.level:
+            level = block.level
+        elif block.container.is_toggle and _is_panel(panel):
+            block.kind, block.level = kinds.HEADING, min(level + 1, max(_LEVELS.values()))
+            block.container.zone = block.container.widget = None
+
+
+def _is_panel(block: PageBlock) -> bool:
+    is_text = not block.level and not block.container.is_toggle
+    return is_text and len(block.text) - block.link_chars >= _PANEL_CHARS
 
 
 def _declared_language(events: Sequence[Event]) -> str | None:
@@ -91,6 +121,11 @@ class _Walker:
         self.skims = skims
         self.blocks: list[PageBlock] = []
         self.path: list[str] = []
+        # The parents and tags of all elements, and the numbers of the open ones.
+        self.parents = [0]
+        self.tags = ["html"]
+        self.open = [0]
+        self.targets: list[str] = []
         self.container = Container()
         self.containers = [self.container]
         # The depths of the elements that opened the current containers.
@@ -116,42 +151,49 @@ class _Walker:
         """Process all events."""
         # This loop runs for every event of every page, hence the type() tests and local names.
         parts, path, opened = self.parts, self.path, self.opened
+        parents, tags, open_elements = self.parents, self.tags, self.open
         for index, event in enumerate(self.events):
             if type(event) is str:
                 # U+001E and U+001F are blanks: without a text before them they do nothing.
                 if parts or not event.isspace():
                     parts.append(event)
             elif type(event) is LinkEdge:
-                self.cross_link_edge(event.opens)
+                self.cross_link_edge(event)
             else:
                 if parts:
                     self.flush(index)
                 if type(event) is Start:
                     tag = event.tag
                     # Most elements are plain <div>, <p> and the like, which only end a text.
-                    if not self.is_skimming and (
-                        tag in _TELLING or event.widget or event.attributes
-                    ):
+                    if tag in _TELLING or event.widget or event.attributes:
                         self.start(index, event)
                     path.append(tag)
+                    parents.append(open_elements[-1])
+                    open_elements.append(len(tags))
+                    tags.append(tag)
                 elif type(event) is End:
                     path.pop()
+                    open_elements.pop()
                     tag = event.tag
                     is_edge = opened[-1] == len(path)
-                    if is_edge or (tag in _STRUCTURES and not self.is_skimming):
+                    if is_edge or tag in _STRUCTURES:
                         self.end(tag, is_edge=is_edge)
 
     def start(self, index: int, event: Start) -> None:
-        """Process the start of a block element."""
+        """Process the start of a block element; while skimming, only that of a title matters."""
         tag = event.tag
-        if event.widget or tag in LANDMARKS or "role" in event.attributes:
+        if self.is_skimming:
+            if tag == "h1":
+                self.open_structure(index, event)
+            return
+        if event.widget or tag in LANDMARKS or tag == "summary" or "role" in event.attributes:
             self.enter(event)
         if tag in _STRUCTURES:
             self.open_structure(index, event)
 
     def end(self, tag: str, *, is_edge: bool) -> None:
-        """Process the end of a block element; while skimming, only that of the zone matters."""
-        if tag in _STRUCTURES:
+        """Process the end of a block element; while skimming, that of the zone or a title."""
+        if tag in _STRUCTURES and (is_edge or not self.is_skimming or tag == "h1"):
             self.close_structure(tag)
         if is_edge:
             self.leave()
@@ -163,6 +205,9 @@ class _Walker:
         is_main = event.tag == "main" or role == "main"
         is_never = event.is_certain or (zone == "footer" and not is_main)
         self.container = Container(self.container, zone, event.widget, is_main, is_never)
+        self.container.is_toggle = event.tag == "summary" or any(
+            name in event.attributes for name in _TOGGLES
+        )
         if is_main:
             self.allow_content()
         self.containers.append(self.container)
@@ -240,8 +285,11 @@ class _Walker:
         if text:
             self.emit(text, kind, table.link_chars, hints)
 
-    def cross_link_edge(self, opens: int) -> None:
+    def cross_link_edge(self, edge: LinkEdge) -> None:
         """Enter or leave a link."""
+        opens = edge.opens
+        if edge.target:
+            self.targets.append(edge.target)
         if self.links:
             self.count_links()
         elif opens > 0 and self.parts and self.links_from == len(self.parts):
@@ -286,10 +334,19 @@ class _Walker:
                 self.emit_line(line, links)
             return
         lines = split_code(text) if is_code else split_lines(text, is_list=_is_all(links, text))
-        # Each line gets its proportional share of the link text.
+        # Each line gets its proportional share of the link text; whose targets are whose is lost.
         size = sum(map(len, lines)) or 1
+        if len(lines) > 1:
+            self.targets.clear()
         for line in lines:
-            self.emit_line(line, links * len(line) // size)
+            entries = line.split("\n") if kind == kinds.PARAGRAPH and not is_code else ()
+            if len(entries) >= _LIST_LINES and not _CONTACT.search(line):
+                # One dictionary for all, by which short neighbours are joined.
+                hints = {"marker": "-"}
+                for entry in entries:
+                    self.emit(entry, kinds.ITEM, links * len(entry) // size, hints)
+            else:
+                self.emit_line(line, links * len(line) // size)
 
     def emit_line(self, text: str, link_chars: int) -> None:
         """Add a block of the kind that its elements imply."""
@@ -315,9 +372,17 @@ class _Walker:
         links = link_chars if link_chars < size else size
         level = self.level if kind == kinds.HEADING else 0
         container = self.container
-        self.blocks.append(PageBlock(text, kind, container, links, level, hints))
+        targets = tuple(self.targets)
+        self.targets.clear()
+        self.blocks.append(
+            PageBlock(text, kind, container, links, level, hints, self.open[-1], targets)
+        )
         container.chars += size
         container.link_chars += links
+        if level:
+            container.has_heading = True
+        elif size >= PROSE_CHARS and links * 2 < size:
+            container.prose_chars += size - links
 
 
 def is_data_table(events: Sequence[Event], start: int) -> bool:
@@ -346,7 +411,7 @@ def _is_all(links: int, text: str) -> bool:
 def split_lines(text: str, *, is_list: bool = False) -> list[str]:
     """Split a text at <br>: blank lines and bullets start a block, other lines continue one.
 
-    In a list written with <br> every line starts a block.
+    In a list written with <br> every line starts a block; the lines of an address stay lines.
     """
     found: list[list[str]] = []
     is_fresh = True
@@ -356,7 +421,14 @@ def split_lines(text: str, *, is_list: bool = False) -> list[str]:
         elif line:
             found[-1].append(line)
         is_fresh = not line
-    return [" ".join(lines) for lines in found]
+    return [("\n" if _are_lines(lines) else " ").join(lines) for lines in found]
+
+
+def _are_lines(lines: Sequence[str]) -> bool:
+    """Return whether lines are entries, as those of an address, and not parts of sentences."""
+    if max(map(len, lines)) > _ENTRY_CHARS or any(line[0].islower() for line in lines[1:]):
+        return False
+    return sum(line[-1] in ".!?" for line in lines) * 3 <= len(lines)
 
 
 def split_code(text: str) -> list[str]:

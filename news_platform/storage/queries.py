@@ -3,10 +3,7 @@
 A query that could open files would read this process's secrets from /proc, or overwrite a root.
 """
 
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import duckdb
 import polars as pl
@@ -16,6 +13,7 @@ from news_platform.errors import InputError
 # In this order: after the last line no query can change any of them. The folder for spilled data
 # goes first, because DuckDB lets every query write there.
 _RESTRICTIONS = (
+    "SET enable_progress_bar = false",
     "SET temp_directory = ''",
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
@@ -25,67 +23,41 @@ _RESTRICTIONS = (
 _CURE = "only a query run with --unsafe (in Python: unsafe=True) may use files and the network"
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """The most that a query may take; further rows are left out."""
-
-    max_rows: int
-    timeout_seconds: float
-    memory_mb: int = 1024
-
-
 def run_query(
     query: str,
     frames: Mapping[str, pl.LazyFrame],
     *,
     unsafe: bool = False,
-    limits: QueryLimits | None = None,
+    max_rows: int | None = None,
 ) -> pl.DataFrame:
     """Run the query over these tables; raise InputError if it fails or returns nothing.
 
-    With `unsafe` it may also read and write files, load extensions and change settings.
+    With `unsafe` it may also read and write files, load extensions and change settings. Rows above
+    `max_rows` are left out.
     """
     # Without this, DuckDB would look up an unknown table among the variables of this program.
     with duckdb.connect(config={"python_enable_replacements": "false"}) as connection:
         # Frames and not views over `read_parquet`: Polars opens their files, DuckDB may not.
         for name, frame in frames.items():
             connection.register(name, frame)
-        if limits is not None:
-            connection.execute(f"SET memory_limit = '{limits.memory_mb}MB'")
         for restriction in () if unsafe else _RESTRICTIONS:
             connection.execute(restriction)
         try:
             # None for an empty query or one that is only a comment.
-            with _interrupted(connection, limits):
-                relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
-                if relation is not None and limits is not None:
-                    relation = relation.limit(limits.max_rows)
-                answer: pl.DataFrame | None = relation.pl() if relation is not None else None
-        except duckdb.InterruptException as error:
-            seconds = limits.timeout_seconds if limits is not None else 0
-            message = f"the query took longer than {seconds:.0f} s: ask for less"
-            raise InputError(message, thing=query) from error
+            relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
+            if relation is not None and max_rows is not None:
+                relation = relation.limit(max_rows)
+            answer: pl.DataFrame | None = relation.pl() if relation is not None else None
         except duckdb.Error as error:
             raise InputError(f"cannot run the query: {_cause(error)}", thing=query) from error
+        except pl.exceptions.PolarsError as error:
+            # Such as an interval of months.
+            cure = "cast the column of that type to VARCHAR"
+            message = f"cannot read the answer: {str(error).splitlines()[0]}; {cure}"
+            raise InputError(message, thing=query) from error
     if answer is None:
         raise InputError(f"{query!r} returns nothing: expected a SELECT", thing=query)
     return answer
-
-
-@contextmanager
-def _interrupted(
-    connection: duckdb.DuckDBPyConnection, limits: QueryLimits | None
-) -> Iterator[None]:
-    """Interrupt what runs on a connection when its time is over."""
-    if limits is None:
-        yield
-        return
-    timer = threading.Timer(limits.timeout_seconds, connection.interrupt)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _cause(error: duckdb.Error) -> str:

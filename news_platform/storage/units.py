@@ -11,7 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
-from news_platform.datasets.dataset import WHOLE, Dataset, ParentDataset, Place
+from news_platform.datasets.dataset import (
+    KNOWN_IN_MONTH,
+    WHOLE,
+    Dataset,
+    ParentDataset,
+    Place,
+    batch_month,
+)
 from news_platform.datasets.registry import DATASETS, stored_parents
 from news_platform.storage.commit.collected import REMOVED, collected_days
 from news_platform.storage.commit.markers import (
@@ -74,9 +81,15 @@ def wanted_inputs(
     """
     parts: dict[str, list[str]] = defaultdict(list)
     for parent in stored_parents(dataset):
-        if parent.is_followed:
+        if parent.is_followed and parent.partitions != KNOWN_IN_MONTH:
             for unit, found in _parent_states(store, dataset, parent):
                 parts[unit].append(found)
+    for parent in stored_parents(dataset):
+        # These only add to what the other parents have: a survey alone makes no export.
+        if parent.partitions == KNOWN_IN_MONTH:
+            states = unit_states(store, DATASETS[parent.dataset])
+            for unit, found in _known_states(states, months=parts):
+                parts[unit].append(f"{parent.dataset} {found}")
     own = list(_own_parts(dataset, options))
     wanted = {unit: fingerprint([*own, *found]) for unit, found in parts.items()}
     return wanted | dict.fromkeys(gone_units(store, dataset), REMOVED)
@@ -146,3 +159,23 @@ def _parent_states(
             yield from ((own, texts[unit]) for unit in units[first : bisect_right(units, own)])
     else:
         yield from ((parent.partitions.own(unit), texts[unit]) for unit in units)
+
+
+def _known_states(
+    states: Mapping[str, str], *, months: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each month with one fingerprint of the batches that `known_in_month` means."""
+    ordered = sorted(states, key=lambda batch: (batch_month(batch), batch))
+    first: dict[str, str] = {}
+    by_month: dict[str, list[str]] = defaultdict(list)
+    for batch in ordered:
+        first.setdefault(batch.rpartition("|")[0], batch)
+        by_month[batch_month(batch)].append(batch)
+    # Each month adds to the fingerprint of the one before: ten years have 100,000 batches.
+    known = ""
+    for month in sorted({*months, *by_month}):
+        if found := by_month.get(month):
+            known = fingerprint([known, *(f"{batch} {states[batch]}" for batch in found)])
+        if month in months:
+            later = [batch for batch in first.values() if batch_month(batch) > month]
+            yield month, fingerprint([known, *(f"{batch} {states[batch]}" for batch in later)])

@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 _AMP_CACHE = re.compile(
     r"(?:[^/]+\.cdn\.ampproject\.org/(?:[a-z]/)?|google\.[a-z.]+/amp/|bing-amp\.com/c/)(?:s/)?(?=[^/]+\.)"
 )
-_MAY_BE_AMP = re.compile(r"(?:^|[/.?&=])amp(?:[/.?&=]|$)|ampproject")
-_AMP_HOST = re.compile(r"^amp\.(?=[^/]+\.)")
-_AMP_FOLDER = re.compile(r"/amp(?=/|$|\?)")
+_HOSTS = ("www.", "m.", "mobile.", "amp.")
+"""Further hosts of a site that show the same pages."""
+_OTHER_HOSTS = _HOSTS[1:]
+_OTHER_HOST = re.compile(r"^(?:(?:www|m|mobile|amp)\.(?=[^/]+\.))+")
+_AMP_FOLDER = re.compile(r"/amp(?:\.html?)?(?=/|$|\?)")
 _AMP_END = re.compile(r"\.amp(?=\.html?$|\.html?\?|$|\?)")
-_AMP_QUERY = re.compile(r"(?<=[?&])(?:amp(?:=(?:1|true|)|)|outputtype=amp)(?:&|$)", re.IGNORECASE)
+_AMP_QUERY = re.compile(
+    r"(?<=[?&])(?:amp(?:=(?:1|true|)|)|(?:outputtype|output|view)=amp)(?:&|$)", re.IGNORECASE
+)
 
 
 def bare_key(url: str) -> str:
@@ -41,38 +45,43 @@ def bare_key(url: str) -> str:
     return url[start + 4 :] if url.startswith("www.", start) else url[start:]
 
 
-def without_amp(key: str) -> str:
-    """Return the key of the page that an AMP address shows; any other key is returned as it is."""
-    if _MAY_BE_AMP.search(key) is None:
-        return key
+def plain_key(key: str) -> str:
+    """Return the key of the page that an AMP or mobile address shows; others as they are.
+
+    docs/takedown.md lists the spellings.
+    """
     found = key
-    if "/s/" in key or "ampproject" in key:
-        found = _AMP_CACHE.sub("", found).removeprefix("www.")
-    if found.startswith("amp."):
-        found = _AMP_HOST.sub("", found)
-    found = _AMP_FOLDER.sub("", found, count=1)
-    if ".amp" in found:
-        found = _AMP_END.sub("", found)
-    if "?" in found:
-        found = _AMP_QUERY.sub("", found).rstrip("?&")
+    if "ampproject" in key or "/s/" in key or key.startswith("bing-amp."):
+        found = _AMP_CACHE.sub("", found)
+    if found is not key or key.startswith(_OTHER_HOSTS):
+        found = _OTHER_HOST.sub("", found)
+    if "amp" in found:
+        found = _AMP_END.sub("", _AMP_FOLDER.sub("", found, count=1))
+        if "?" in found:
+            found = _AMP_QUERY.sub("", found).rstrip("?&")
     return found if "/" in found else f"{found}/"
 
 
 def page_keys(url: str) -> tuple[str, str]:
     """Return the two keys of a page, with and without a slash at its end."""
-    key = without_amp(bare_key(url))
+    key = plain_key(bare_key(url))
     slashed = key if key.endswith("/") or "?" in key else f"{key}/"
     return key, slashed if slashed != key else key.rstrip("/") if key.count("/") > 1 else key
+
+
+def _prefix_key(url: str) -> str:
+    # Only the host: without its folder, the prefix of all AMP pages would cover every page.
+    return _OTHER_HOST.sub("", bare_key(url))
 
 
 def shown_spellings(url: str) -> tuple[str, ...]:
     """Return the addresses of a page whose hashes name stored things."""
     keys = dict.fromkeys(page_keys(url))
     return tuple(
-        f"{scheme}://{www}{key}"
+        f"{scheme}://{host}{key}"
         for key in keys
         for scheme in ("https", "http")
-        for www in ("", "www.")
+        for host in ("", *_HOSTS)
     )
 
 
@@ -99,7 +108,7 @@ class PageAddress:
 
     def is_same(self, url: str) -> bool:
         """Return whether another address leads to the page, whatever its scheme or `www.`."""
-        return without_amp(bare_key(canonical_url(url))) in self.keys
+        return plain_key(bare_key(canonical_url(url))) in self.keys
 
 
 _IS_HOST, _IS_DOMAIN = 1, 2
@@ -156,7 +165,7 @@ class Takedowns:
             values[request.kind].extend(request.values)
         direct = cls(
             frozenset(key for url in values[TakedownKind.url] for key in page_keys(url)),
-            _outermost(bare_key(prefix) for prefix in values[TakedownKind.prefix]),
+            _outermost(_prefix_key(prefix) for prefix in values[TakedownKind.prefix]),
             frozenset(values[TakedownKind.domain]),
             pages=tuple(values[TakedownKind.url]),
         )
@@ -186,8 +195,9 @@ class Takedowns:
         # The test spares nearly all addresses the regular expressions.
         if self._has(key):
             return True
-        plain = without_amp(key) if "amp" in key else key
-        return plain is not key and self._has(plain)
+        if "amp" in key or key.startswith(_OTHER_HOSTS):
+            return self._has(plain_key(key))
+        return False
 
     def covers_url(self, url: str | None) -> bool:
         """Return whether a page, given by any spelling of its URL, is taken down."""

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import polars as pl
 
+from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.takedowns import TakedownRequest
 from news_platform.errors import Conflict, StorageError
-from news_platform.storage.engines import RemovedRows
+from news_platform.storage.engines import DatasetEngine, RemovedRows
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.requests import (
@@ -43,17 +44,57 @@ FoundPlaces = Mapping[str, Mapping[str, int]]
 """The rows that must go, by dataset and unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakedownPart:
-    """How one dataset is searched and cleaned.
+class TakedownPart(Protocol):
+    """How one dataset is searched and cleaned."""
 
-    `find` also gets what was found in the datasets before it, which it may be built from. `remove`
-    cleans one unit; repeating it changes nothing.
+    @property
+    def dataset(self) -> str:
+        """Return its name."""
+
+    def find(self, target: TakedownTarget, found: FoundPlaces) -> Mapping[str, int]:
+        """Return the rows that must go; `found` is what the datasets before it hold."""
+
+    def remove(self, unit: str, target: TakedownTarget) -> RemovedRows:
+        """Clean one unit; repeating it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePart:
+    """A dataset that its engine cleans, or that is built again from what is left.
+
+    The engine is opened when it is used, because it may be damaged; None if there is nothing yet.
+    `parent` is the dataset that one is made from which may lose rows that its own columns do not
+    show. `after` corrects what is told about a cleaned unit.
     """
 
+    open_engine: Callable[[], DatasetEngine | None]
     dataset: str
-    find: Callable[[TakedownTarget, FoundPlaces], Mapping[str, int]]
-    remove: Callable[[str, TakedownTarget], RemovedRows]
+    parent: str = ""
+    rebuild: Callable[[str], object] | None = None
+    after: Callable[[DatasetEngine, str, TakedownTarget], object] = lambda *_: None
+
+    def find(self, target: TakedownTarget, found: FoundPlaces) -> Mapping[str, int]:
+        """Return the rows that must go, and the units whose parent loses rows."""
+        engine = self.open_engine()
+        if engine is None:
+            return {}
+        lost = found.get(self.parent, {})
+        changed = {WHOLE} if lost and engine.dataset.partitions == "whole" else set(lost)
+        stored = engine.units() if changed else {}
+        return {**dict.fromkeys(sorted(changed & stored.keys()), 0), **engine.find(target)}
+
+    def remove(self, unit: str, target: TakedownTarget) -> RemovedRows:
+        """Clean one unit."""
+        engine = self.open_engine()
+        if engine is None:
+            return RemovedRows()
+        if self.rebuild is not None:
+            lost = engine.find(target).get(unit, 0)
+            self.rebuild(unit)
+            return RemovedRows(lost)
+        done = engine.remove_rows(unit, target)
+        self.after(engine, unit, target)
+        return done
 
 
 @dataclass(frozen=True, slots=True)

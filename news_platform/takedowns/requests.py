@@ -3,6 +3,7 @@
 import gzip
 import json
 import logging
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,7 @@ from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStor
 from news_platform.takedowns.match import TakedownUse, bare_key
 from news_platform.web.urls import canonical_url, has_registrable_domain, plain_host, url_host
 
+_HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)+")
 # Marks of partitions are small and many.
 _CONCURRENT_WRITES = 16
 # Requests and aliases never change, so a process reads and parses each once.
@@ -100,6 +102,11 @@ def new_request(
     if not terms.reason.strip():
         raise InputError("a takedown needs a reason")
     at = now.astimezone(UTC).replace(microsecond=0)
+    if terms.expires_at is not None and terms.expires_at <= at:
+        raise InputError(
+            f"it would end on {terms.expires_at:%Y-%m-%d}, which is over: give a later day, or "
+            "leave --expires out"
+        )
     return TakedownRequest(
         takedown_id(kind, cleaned, at),
         kind,
@@ -113,21 +120,44 @@ def new_request(
 
 
 def _cleaned(kind: TakedownKind, value: str) -> str:
-    if kind is TakedownKind.domain:
-        return _cleaned_domain(value)
+    """Return what a request names; raise InputError for what would cover nothing or too much."""
+    if "*" in value:
+        without = value.replace("*.", "").replace("*", "")
+        raise InputError(
+            f"cannot take down {value!r}: `*` has no meaning here. --domain covers all hosts of a "
+            f"domain and --prefix all that begins with it: write {without!r}, or `%2A` for the "
+            "character itself",
+            thing=value,
+        )
+    return _cleaned_domain(value) if kind is TakedownKind.domain else _cleaned_url(kind, value)
+
+
+def _cleaned_url(kind: TakedownKind, value: str) -> str:
     url = canonical_url(value)
-    if not url.startswith(("http://", "https://")) or "." not in url_host(url):
+    if not url.startswith(("http://", "https://")) or not _HOST.fullmatch(url_host(url)):
         raise InputError(f"cannot take down {value!r}: expected a web address", thing=value)
-    # A canonical URL may end where the prefix goes on: /2024 and /2024/ are two prefixes.
-    if kind is TakedownKind.prefix and bare_key(url).count("/") < 1:
-        raise InputError(f"invalid prefix {value!r}: expected a host and a path", thing=value)
+    if kind is TakedownKind.prefix and re.search("[?#]", value):
+        # Stored queries are sorted and without trackers: no beginning of one can be compared.
+        raise InputError(
+            f"invalid prefix {value!r}: write {re.split('[?#]', value)[0]!r}, or give the whole "
+            "addresses of the pages",
+            thing=value,
+        )
     return url
 
 
 def _cleaned_domain(value: str) -> str:
     host = plain_host(url_host(value)).removeprefix("www.")
-    if not has_registrable_domain(host) or " " in host:
-        raise InputError(f"cannot take down {value!r}: expected a domain", thing=value)
+    if not has_registrable_domain(host) or not _HOST.fullmatch(host) or "@" in value:
+        raise InputError(
+            f"cannot take down {value!r}: expected a domain such as example.org", thing=value
+        )
+    if bare_key(canonical_url(value)).partition("/")[2]:
+        raise InputError(
+            f"cannot take down {value!r} as a domain: write --domain {host}, or --prefix and the "
+            "address",
+            thing=value,
+        )
     return host
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from itertools import islice
 from operator import or_
 
 import polars as pl
@@ -13,8 +14,8 @@ import polars as pl
 from news_platform.datasets.dataset import Column, Dataset, Role
 from news_platform.storage.commit.markers import change_report, read_markers
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.match import Takedowns, bare_key, page_keys, shown_spellings
-from news_platform.web.urls import reversed_domain, url_hash
+from news_platform.takedowns.match import Takedowns, shown_spellings
+from news_platform.web.urls import reversed_domain, unicode_host, url_hash
 
 # A host that may be spelled otherwise than in punycode and lower case.
 _ODD_HOST = r"^[^/]*//[^/]*[%\x{80}-\x{10FFFF}]"
@@ -174,28 +175,30 @@ _ADDRESS = re.compile(
     r"(?:https?://)?(?:[\w-]+\.)+[^\W\d_][\w-]+(?::\d+)?(?:/[^\s\"'<>|\\`\])}]*)?"
 )
 _AFTER = ".,;:!?"
+# An address in a text may end at any of these, such as in a line of CSV.
+_MAY_END = re.compile(r"(?<=[^:/])[,;&?#(*!]")
+_MOST_ENDS = 8
+_JSON_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 def page_needles(takedowns: Takedowns) -> tuple[str, ...]:
-    """Return the texts of which one occurs wherever a covered page is named as it was requested."""
-    return _needles(takedowns.pages, takedowns.prefixes, takedowns.domains)
+    """Return texts of which one occurs, in any case, wherever a covered page is named."""
+    return _needles(frozenset(takedowns.names))
 
 
 @lru_cache(4)
-def _needles(
-    pages: tuple[str, ...], prefixes: tuple[str, ...], domains: frozenset[str]
-) -> tuple[str, ...]:
-    found = {*(min(page_keys(url), key=len) for url in pages), *map(bare_key, prefixes), *domains}
-    # JSON may escape the slashes of an address.
-    return tuple(sorted({*found, *(one.replace("/", "\\/") for one in found)}))
+def _needles(hosts: frozenset[str]) -> tuple[str, ...]:
+    plain = (host.partition(":")[0] for host in hosts)
+    return tuple(sorted({one for host in plain for one in (host, unicode_host(host))}))
 
 
 def contain_any(texts: Sequence[str], needles: Sequence[str]) -> list[bool]:
     """Return for each text whether it has a needle; the number of needles hardly matters."""
     # Polars has a fixed cost per call, which most files are too small to be worth.
     if len(texts) * len(needles) <= _FEW:
-        return [any(needle in text for needle in needles) for text in texts]
-    return [bool(one) for one in pl.Series(texts, dtype=pl.String).str.contains_any(list(needles))]
+        return [any(needle in text.lower() for needle in needles) for text in texts]
+    found = pl.Series(texts, dtype=pl.String).str
+    return found.contains_any(list(needles), ascii_case_insensitive=True).to_list()
 
 
 def name_pages(texts: Sequence[str], takedowns: Takedowns) -> list[bool]:
@@ -212,11 +215,16 @@ def names_page(text: str, takedowns: Takedowns) -> bool:
 
 
 def _named(text: str, takedowns: Takedowns) -> Iterator[bool]:
-    for found in _ADDRESS.findall(text.replace("\\/", "/")):
-        plain = found.rstrip(_AFTER)
-        url = plain if "://" in plain else f"https://{plain}"
-        # Whatever follows the "?": a text too many is no loss.
-        yield takedowns.covers_url(url) or takedowns.covers_url(url.partition("?")[0])
+    plain = _JSON_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text.replace("\\/", "/"))
+    for found in _ADDRESS.findall(plain):
+        if "/" not in found:  # a host, and not the address of its home page
+            yield takedowns.covers_domain(found.partition(":")[0])
+            continue
+        url = found if "://" in found else f"https://{found}"
+        yield takedowns.covers_url(url.rstrip(_AFTER))
+        # Whatever follows: a text too many is no loss.
+        for end in islice(_MAY_END.finditer(url), _MOST_ENDS):
+            yield takedowns.covers_url(url[: end.start()])
 
 
 def forget_in_report(store: ObjectStore, dataset: str, unit: str, takedowns: Takedowns) -> None:

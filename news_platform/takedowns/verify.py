@@ -1,31 +1,33 @@
-"""Read every byte under a root and every row of the ledger, and look for what is taken down.
+"""Read every file under a root and every row of the ledger, and look for what is taken down.
 
 An address in a column of foreign content, in an input or in a request is a mention. Anywhere else,
 in names of files, logs and the free space of databases, it is a finding. The declarations of the
-datasets say which is which: what no declaration knows is judged strictly.
+datasets say which is which: what no declaration knows is judged strictly. What cannot be read may
+hold anything, and is listed.
 """
 
 import io
+import os
 import random
 import re
-import zipfile
+import sqlite3
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 import sqlalchemy as sa
-from isal import isal_zlib
-from isal.igzip_lib import IsalError
 
 from news_platform.datasets.dataset import Dataset, Role
 from news_platform.datasets.registry import DATASETS
 from news_platform.errors import StorageError
-from news_platform.storage.objects.interfaces import INCOMING
-from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.row_roles import is_meant, role_of
 from news_platform.storage.sql.sqlite_file import read_bytes
@@ -38,12 +40,24 @@ from news_platform.takedowns.rows import (
     name_pages,
     page_needles,
 )
+from news_platform.takedowns.unpack import (
+    GZIP,
+    PARQUET,
+    SQLITE,
+    UNREADABLE,
+    is_packed,
+    iter_blocks,
+    iter_free_space,
+    iter_inflated,
+    iter_unpacked,
+    joined,
+    stated_size,
+)
 
-_GZIP = 31
-_PIECE_BYTES = 1 << 20
-_SQLITE, _ZSTD, _PARQUET, _ZIP = b"SQLite format 3\0", b"\x28\xb5\x2f\xfd", b"PAR1", b"PK\x03\x04"
-# The ledger and the files beside it, which only SQLite or another process may open.
-_LEDGER_FILE = re.compile(r"\.sqlite(-shm|-wal|-journal)?$")
+# Databases and the files beside them, which only SQLite or another process may open.
+_DATABASE = re.compile(r"\.(sqlite3?|db)(-shm|-wal|-journal)?$")
+_ROWS_AT_ONCE = 500
+_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _CELL_PLACE = re.compile(r'r="([A-Z]+)([0-9]+)"')
 # The columns of a workbook that name a row. A cell without a header is judged strictly.
 _ROW_CELLS = ("", "article_url", "article_url_canon", "feed_url_canon")
@@ -56,11 +70,10 @@ _INPUTS = (
     *("takedowns/", "world/", "feeds.opml"),
     *(folder for folder, one in _FOLDERS if one.place.engine == "external"),
 )
-# Files that no declaration has: pages that belong to rows of the ledger, its log, the list of files
-# of the demo, and JSON documents that name their page.
+_INDEX_FILE = re.compile(r"/(?:[0-9a-f]{32}\.[a-z]+|meta\.json|\.managed\.json)$")
+# Files that no declaration has: the ledger's log, the list of files of the demo, and JSON documents
+# that name their page.
 _OTHER_FILES: Mapping[str, Content] = {
-    "articles/full_text/": "mentions",
-    "articles/pages/": "mentions",
     "ledger.sqlite-": "mentions",
     "demo.json": "mentions",
     "samples/source_records/": "documents",
@@ -78,11 +91,19 @@ class StoredTrace:
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What a verification read, what it found of covered pages, and where they are mentioned."""
+    """What a verification read, what it found of covered pages, and where they are mentioned.
+
+    `tables` are those of the ledger, whose copies are read by their roles. `owned` are the files
+    that rows of the ledger refer to: the row says which page such a file is of. `unreadable` has
+    the reason for every place that could not be read.
+    """
 
     takedowns: Takedowns
+    tables: Mapping[str, sa.Table] = field(default_factory=dict)
+    owned: frozenset[str] = frozenset()
     _found: dict[StoredTrace, None] = field(default_factory=dict)
     mentioned: Counter[str] = field(default_factory=Counter)
+    unreadable: dict[str, str] = field(default_factory=dict)
     files: int = 0
     bytes_read: int = 0
     bytes_inflated: int = 0
@@ -97,6 +118,11 @@ class VerificationReport:
     def findings(self) -> tuple[StoredTrace, ...]:
         """Return what is stored of covered pages."""
         return tuple(self._found)
+
+    @property
+    def is_clean(self) -> bool:
+        """Return whether everything was read and nothing found."""
+        return not self._found and not self.unreadable
 
     def find(self, place: str, what: str) -> None:
         """Add a finding; the same place and thing count once."""
@@ -136,16 +162,16 @@ def _dataset_of(path: str) -> Dataset | None:
     return None
 
 
-def _content(path: str) -> Content:
+def _content(path: str, report: VerificationReport) -> Content:
     """Return how an address in a file of this path counts."""
-    if path.startswith(_INPUTS):
+    if path.startswith(_INPUTS) or path in report.owned:
         return "mentions"
     for start, content in _OTHER_FILES.items():
         if path.startswith(start):
             return content
     dataset = _dataset_of(path)
     match dataset.place.engine if dataset else "":
-        case "index":
+        case "index" if _INDEX_FILE.search(path):
             return "index"
         case "files" if dataset and not dataset.columns_of(Role.url):
             return "mentions"
@@ -156,77 +182,95 @@ def _content(path: str) -> Content:
 
 
 def verify_objects(
-    store: ObjectStore, report: VerificationReport, *, within: str = "", share: float | None = None
+    store: ObjectStore,
+    report: VerificationReport,
+    *,
+    within: str = "",
+    share: float | None = None,
+    ledger: Path | None = None,
 ) -> None:
-    """Look at the name of every object, and at the content of all or a random share of them.
+    """Look at the name of every file, and at the content of all or a random share of them.
 
-    `within` is the folder of the root that a store outside it stands for.
+    `within` is the folder of the root that a store outside it stands for. `ledger` is the file of
+    the ledger, whose rows `verify_tables` reads.
     """
     draw = random.Random(report.takedowns.fingerprint)
-    for info in store.list():
-        report.check_name(f"{within}{info.path}")
-        if share is None or draw.random() < share:
-            _read_object(store, info, f"{within}{info.path}", report)
-    for path in _unfinished(store):
-        _read_content(str(path), path.read_bytes(), report)
+    for path, size in _iter_files(store):
+        place = f"{within}{path}"
+        report.check_name(place)
+        if share is not None and draw.random() >= share:
+            continue
+        report.files += 1
+        report.bytes_read += size
+        try:
+            file = store.local_folder / path if store.local_folder is not None else None
+            if file is not None and (_DATABASE.search(path) or file == ledger):
+                verify = _verify_free_space if file == ledger else _verify_members
+                verify(place, read_bytes(file), report)
+            else:
+                with file.open("rb") if file is not None else store.stream(path) as stream:
+                    _verify_stream(place, stream, report)
+        except (NotFound, FileNotFoundError):
+            continue  # replaced since it was listed
+        except UNREADABLE as error:
+            report.unreadable[place] = " ".join(str(error).split()) or type(error).__name__
 
 
-def _unfinished(store: ObjectStore) -> Iterator[Path]:
-    """Yield the files that killed writers left in a local root; no listing shows them."""
-    if store.local_folder is not None:
-        yield from (one for one in store.local_folder.rglob(f"{INCOMING}/*") if one.is_file())
-
-
-def _read_object(
-    store: ObjectStore, info: ObjectInfo, path: str, report: VerificationReport
-) -> None:
-    try:
-        if path.endswith(".gz"):
-            report.files += 1
-            report.bytes_read += info.size_bytes
-            for block in _iter_blocks(_iter_inflated(store, info)):
-                report.bytes_inflated += len(block)
-                _read_text(path, block, report)
-            return
-        body = _read_body(store, info.path)
-    except NotFound:
-        return  # replaced since it was listed
-    _read_content(path, body, report)
-
-
-def _read_body(store: ObjectStore, path: str) -> bytes:
+def _iter_files(store: ObjectStore) -> Iterator[tuple[str, int]]:
+    """Yield all files and sizes; of a folder also what no listing shows: unfinished files."""
     folder = store.local_folder
-    is_ledger = folder is not None and _LEDGER_FILE.search(path)
-    return read_bytes(folder / path) if folder and is_ledger else store.read(path)
+    if folder is None:
+        yield from ((info.path, info.size_bytes) for info in store.list())
+        return
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for path in (Path(place) / name for name in sorted(names)):
+            if path.is_file():
+                yield path.relative_to(folder).as_posix(), path.stat().st_size
 
 
-def _read_content(path: str, body: bytes, report: VerificationReport) -> None:
-    report.files += 1
-    report.bytes_read += len(body)
-    if body.startswith(_PARQUET):
-        _read_parquet(path, body, report)
-    elif body.startswith(_ZIP):
-        _read_workbook(path, body, report)
-    elif body.startswith(_SQLITE):
-        spaces = (space.decode("utf-8", "replace") for space in iter_free_space(body))
-        report.check_texts(f"{path}: space that no row uses", spaces, is_foreign=False)
-    else:
-        content = _inflated_zstd(path, body) if body.startswith(_ZSTD) else body
+def _verify_stream(path: str, stream: Any, report: VerificationReport) -> None:
+    head = stream.read(len(GZIP))
+    if head != GZIP:
+        _verify_members(path, head + stream.read(), report)
+        return
+    blocks = iter_blocks(iter_inflated(stream, head))
+    for block in blocks:
+        if is_packed(block):
+            _verify_members(path, joined(chain([block], blocks)), report)
+            return
+        report.bytes_inflated += len(block)
+        _verify_text(path, block, report)
+
+
+def _verify_members(path: str, body: bytes, report: VerificationReport) -> None:
+    for member, content in iter_unpacked(body):
+        place = f"{path} {member}" if member else path
         report.bytes_inflated += len(content) if content is not body else 0
-        _read_text(path, content, report)
+        if member:
+            report.check_name(member)
+        if content.startswith(PARQUET):
+            _verify_parquet(path, place, content, report)
+        elif content.startswith(SQLITE):
+            _verify_database(place, content, report)
+        elif _SHEET.fullmatch(member):
+            _verify_sheet(place, content.decode("utf-8", "replace"), report)
+        else:
+            _verify_text(path, content, report, place=place)
 
 
-def _read_text(path: str, body: bytes, report: VerificationReport) -> None:
-    kind = _content(path)
+def _verify_text(path: str, body: bytes, report: VerificationReport, *, place: str = "") -> None:
+    kind = _content(path, report)
     if kind == "index":
         return  # its articles are read one by one
     has_lines = ".jsonl" in path
-    content = body.decode("utf-8", "replace")
+    is_wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))
+    content = body.decode("utf-16" if is_wide else "utf-8", "replace")
     texts = content.split("\n") if has_lines else [content]
     report.rows += len(texts) if has_lines else 0
     if kind == "documents":
         texts = list(_without_found(path, texts, report))
-    report.check_texts(path, texts, is_foreign=kind != "strict")
+    report.check_texts(place or path, texts, is_foreign=kind != "strict")
 
 
 def _without_found(path: str, texts: Sequence[str], report: VerificationReport) -> Iterator[str]:
@@ -241,97 +285,68 @@ def _without_found(path: str, texts: Sequence[str], report: VerificationReport) 
             yield text
 
 
-def _inflated_zstd(path: str, body: bytes) -> bytes:
-    # pyarrow costs 0.4 s, which only those who verify should pay.
-    import pyarrow as pa
-
-    try:
-        with pa.input_stream(pa.py_buffer(body), compression="zstd") as stream:
-            return bytes(stream.read())
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"cannot inflate {path!r}: {error}", thing=path) from error
-
-
-def _iter_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield whole lines in blocks of about a megabyte: members of gzip files may be small."""
-    held: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece)
-        if size >= _PIECE_BYTES and b"\n" in piece:
-            content = b"".join(held)
-            end = content.rfind(b"\n") + 1
-            yield content[:end]
-            held, size = [content[end:]], len(content) - end
-    if size:
-        yield b"".join(held)
-
-
-def _iter_inflated(store: ObjectStore, info: ObjectInfo) -> Iterator[bytes]:
-    """Yield the content of gzip members; raise StorageError where they are damaged."""
-    with store.stream(info.path) as stream:
-        member = isal_zlib.decompressobj(_GZIP)
-        while piece := stream.read(_PIECE_BYTES):
-            while piece:
-                try:
-                    yield member.decompress(piece)
-                except IsalError as error:  # type: ignore[misc] # its stub names no class
-                    raise StorageError(
-                        f"cannot inflate {info.path!r}: {error}", thing=info.path
-                    ) from error
-                piece = b""
-                if member.eof:
-                    piece, member = member.unused_data, isal_zlib.decompressobj(_GZIP)
-
-
-def _read_parquet(path: str, body: bytes, report: VerificationReport) -> None:
-    """Look at every column of every row group, by its role in the dataset."""
+def _verify_parquet(path: str, place: str, body: bytes, report: VerificationReport) -> None:
+    """Look at every column of every row group, by its role, and at the metadata."""
     import pyarrow.parquet as pq
 
     file, dataset = pq.ParquetFile(io.BytesIO(body)), _dataset_of(path)
+    report.check_texts(place, _metadata_texts(file), is_foreign=False)
     roles = {one.name: one.role for one in dataset.all_columns} if dataset else {}
     for number in range(file.num_row_groups):
         rows = pl.DataFrame(pl.from_arrow(file.read_row_group(number, use_threads=False)))
         report.rows += rows.height
         report.bytes_inflated += int(rows.estimated_size())
         for column in rows.iter_columns():
-            _read_column(path, column, roles.get(column.name, Role.fact), report)
+            role = roles.get(column.name, Role.fact)
+            for values in _texts(column):
+                _verify_column_texts(place, values.alias(column.name), role, report)
 
 
-def _read_column(path: str, column: pl.Series, role: Role, report: VerificationReport) -> None:
-    values = _texts(column)
-    if values.is_empty():
-        return
+def _metadata_texts(file: Any) -> Iterator[str]:
+    """Yield the metadata of the file, of its schema and of its columns."""
+    schema = file.schema_arrow
+    for one in (file.metadata, schema, *schema):
+        yield from (text.decode("utf-8", "replace") for text in (one.metadata or {}).values())
+
+
+def _verify_column_texts(
+    place: str, values: pl.Series, role: Role, report: VerificationReport
+) -> None:
     if role in _ROW_ROLES:
         for value in values.filter(report.target.covered_values(role, values)).unique():
-            report.find(path, f"{column.name} {value!r}")
+            report.find(place, f"{values.name} {value!r}")
     else:
         # Nearly all are sorted out before they become Python objects.
-        likely = values.filter(values.str.contains_any(list(page_needles(report.takedowns))))
-        report.check_texts(path, likely.to_list(), is_foreign=role in _FOREIGN_ROLES)
+        needles = list(page_needles(report.takedowns))
+        likely = values.filter(values.str.contains_any(needles, ascii_case_insensitive=True))
+        report.check_texts(place, likely.to_list(), is_foreign=role in _FOREIGN_ROLES)
 
 
-def _texts(column: pl.Series) -> pl.Series:
-    """Return the texts in a column, those in lists and structs included."""
-    while isinstance(column.dtype, pl.List):
-        column = column.explode()
-    if isinstance(column.dtype, pl.Struct):
-        column = column.struct.json_encode()
-    return column.drop_nulls() if column.dtype == pl.String else pl.Series([], dtype=pl.String)
+def _texts(column: pl.Series) -> Iterator[pl.Series]:
+    """Yield the texts in a column of any type, those in lists and structs included."""
+    values = column.drop_nulls()
+    match values.dtype:
+        case pl.List() | pl.Array():
+            yield from _texts(values.explode())
+        case pl.Struct():
+            for one in values.struct.unnest().iter_columns():
+                yield from _texts(one)
+        case pl.Categorical() | pl.Enum():
+            yield values.unique().cast(pl.String)
+        case pl.Binary():
+            unpacked = (part for body in values for _, part in iter_unpacked(body))
+            yield pl.Series([part.decode("utf-8", "replace") for part in unpacked], dtype=pl.String)
+        case pl.String():
+            yield values
 
 
-def _read_workbook(path: str, body: bytes, report: VerificationReport) -> None:
-    """Read a workbook: the cells that name a row are its own, all others mention pages."""
-    with zipfile.ZipFile(io.BytesIO(body)) as archive:
-        for name in archive.namelist():
-            content = archive.read(name)
-            report.bytes_inflated += len(content)
-            cells = list(_iter_cells(content.decode("utf-8", "replace")))
-            for cell in (cell for header, cell in cells if header in _ROW_CELLS):
-                report.check_value(f"{path} {name}", Role.url, cell, name="cell")
-            others = (cell for header, cell in cells if header not in _ROW_CELLS)
-            report.check_texts(path, others, is_foreign=True)
+def _verify_sheet(place: str, sheet: str, report: VerificationReport) -> None:
+    """Read a sheet: the cells that name a row are its own, all others mention pages."""
+    cells = list(_iter_cells(sheet))
+    for cell in (cell for header, cell in cells if header in _ROW_CELLS):
+        report.check_value(place, Role.url, cell, name="cell")
+    others = (cell for header, cell in cells if header not in _ROW_CELLS)
+    report.check_texts(place, others, is_foreign=True)
 
 
 def _iter_cells(sheet: str) -> Iterator[tuple[str, str]]:
@@ -347,93 +362,77 @@ def _iter_cells(sheet: str) -> Iterator[tuple[str, str]]:
             yield headers.get(column, ""), text.replace("&amp;", "&")
 
 
-def verify_tables(
-    engine: sa.Engine, tables: Iterable[sa.Table], report: VerificationReport
-) -> None:
-    """Look at every row of every table of a database, on SQLite as on PostgreSQL."""
-    declared = {table.name: table for table in tables}
+def verify_tables(engine: sa.Engine, report: VerificationReport) -> None:
+    """Look at every row of every table of the ledger, on SQLite as on PostgreSQL."""
     with read_transaction(engine) as connection:
-        for name in sorted(sa.inspect(connection).get_table_names()):
-            table = declared[name] if name in declared else _undeclared(connection, name)
-            chosen = sa.select(table).execution_options(yield_per=500)
+        inspector = sa.inspect(connection)
+        for name in sorted(inspector.get_table_names()):
+            table = _table(name, [one["name"] for one in inspector.get_columns(name)], report)
+            chosen = sa.select(table).execution_options(yield_per=_ROWS_AT_ONCE)
             for rows in connection.execute(chosen).partitions():
-                report.rows += len(rows)
-                for number, column in enumerate(table.columns):
-                    _verify_column(column, [row[number] for row in rows], report)
+                _verify_rows("ledger", table, rows, report)
 
 
-def _undeclared(connection: sa.Connection, name: str) -> sa.Table:
-    """Return a table whose columns have no roles, so that each is judged strictly."""
-    columns = sa.inspect(connection).get_columns(name)
-    return sa.Table(name, sa.MetaData(), *(sa.Column(it["name"], it["type"]) for it in columns))
+def _verify_database(place: str, body: bytes, report: VerificationReport) -> None:
+    """Look at every row of a SQLite file, whoever wrote it, and at the space that no row uses."""
+    _verify_free_space(place, body, report)
+    if len(body) < (expected := stated_size(body)):
+        raise StorageError(f"it has {len(body)} of {expected} bytes")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        copy.write_bytes(body)
+        with closing(sqlite3.connect(f"file:{copy}?immutable=1", uri=True)) as connection:
+            connection.text_factory = lambda text: text.decode("utf-8", "replace")
+            names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            for (name,) in names.fetchall():
+                rows = connection.execute(f'SELECT * FROM "{name.replace(chr(34), chr(34) * 2)}"')
+                table = _table(name, [one[0] for one in rows.description], report)
+                while some := rows.fetchmany(_ROWS_AT_ONCE):
+                    _verify_rows(place, table, some, report)
 
 
-def _verify_column(
-    column: sa.Column[object], values: Iterable[object], report: VerificationReport
+def _verify_free_space(place: str, body: bytes, report: VerificationReport) -> None:
+    spaces = (space.decode("utf-8", "replace") for space in iter_free_space(body))
+    report.check_texts(f"{place}: space that no row uses", spaces, is_foreign=False)
+
+
+def _table(name: str, columns: Sequence[str], report: VerificationReport) -> sa.Table:
+    """Return the columns with the roles that the ledger's table of this name declares."""
+    known = report.tables.get(name)
+    declared = {one.name: one for one in known.columns} if known is not None else {}
+    return sa.Table(
+        name,
+        sa.MetaData(),
+        *(
+            sa.Column(one, declared[one].type, info=declared[one].info)
+            if one in declared
+            else sa.Column(one, sa.types.NullType())
+            for one in columns
+        ),
+    )
+
+
+def _verify_rows(
+    place: str, table: sa.Table, rows: Sequence[Any], report: VerificationReport
 ) -> None:
-    place, role = f"ledger {column.table.name}", role_of(column)
-    if role in _ROW_ROLES:
-        for value in filter(partial(is_meant, column, target=report.target), values):
-            report.find(place, f"{column.name} {value!r}")
-    else:
-        report.check_texts(
-            place, filter(None, map(_text, values)), is_foreign=role in _FOREIGN_ROLES
-        )
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return "\n".join(value) if isinstance(value, tuple) else value if isinstance(value, str) else ""
-
-
-_HEADER_BYTES = 100
-_LEAVES = (0x0A, 0x0D)
-_INNER = (0x02, 0x05)
-
-
-def iter_free_space(file: bytes) -> Iterator[bytes]:
-    """Yield the unused bytes of a database, piece by piece."""
-    size = int.from_bytes(file[16:18], "big")
-    size = 65_536 if size == 1 else size
-    if size < 512:
-        return
-    free = set(_iter_free_pages(file, size))
-    for number in range(1, len(file) // size + 1):
-        page = file[(number - 1) * size : number * size]
-        if number in free:
-            yield page
+    report.rows += len(rows)
+    where = f"{place} {table.name}"
+    for number, column in enumerate(table.columns):
+        role, values = role_of(column), [row[number] for row in rows]
+        if role in _ROW_ROLES:
+            for value in filter(partial(is_meant, column, target=report.target), values):
+                report.find(where, f"{column.name} {value!r}")
         else:
-            yield from _iter_gaps(page, _HEADER_BYTES if number == 1 else 0)
+            texts = (text for value in values for text in _cell_texts(value))
+            report.check_texts(where, texts, is_foreign=role in _FOREIGN_ROLES)
 
 
-def _iter_free_pages(file: bytes, size: int) -> Iterator[int]:
-    trunk, seen = int.from_bytes(file[32:36], "big"), set[int]()
-    while trunk and trunk not in seen and trunk * size <= len(file):
-        seen.add(trunk)
-        page = file[(trunk - 1) * size : trunk * size]
-        count = min(int.from_bytes(page[4:8], "big"), size // 4 - 2)
-        # The trunk itself holds numbers first; what follows them is unused.
-        yield from (_number(page, 8 + 4 * place) for place in range(count))
-        trunk = _number(page, 0)
-    yield from seen
-
-
-def _number(page: bytes, at: int) -> int:
-    return int.from_bytes(page[at : at + 4], "big")
-
-
-def _iter_gaps(page: bytes, start: int) -> Iterator[bytes]:
-    kind = page[start] if len(page) > start else 0
-    if kind not in (*_LEAVES, *_INNER):
-        return  # an overflow page, which belongs to a row
-    cells = int.from_bytes(page[start + 3 : start + 5], "big")
-    content = int.from_bytes(page[start + 5 : start + 7], "big") or 65_536
-    pointers = start + (8 if kind in _LEAVES else 12)
-    yield page[pointers + 2 * cells : content]
-    block, seen = int.from_bytes(page[start + 1 : start + 3], "big"), set[int]()
-    while block and block not in seen and block + 4 <= len(page):
-        seen.add(block)
-        length = int.from_bytes(page[block + 2 : block + 4], "big")
-        yield page[block + 4 : block + length]
-        block = int.from_bytes(page[block : block + 2], "big")
+def _cell_texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case bytes() | memoryview():
+            parts = iter_unpacked(bytes(value))
+            yield from (part.decode("utf-8", "replace") for _, part in parts)
+        case tuple() | list():
+            yield "\n".join(map(str, value))

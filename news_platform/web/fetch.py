@@ -72,7 +72,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """Identity, limits and timeouts of a fetcher.
+    """Identity, limits and timeouts of a fetcher; `pause_seconds` is between requests to a host.
 
     `host_map` sends requests for a host, http or https, as plain HTTP to an address and port, for
     sites that a test or demo serves itself. Only these may have a private address, and
@@ -89,6 +89,7 @@ class FetchOptions:
     connect_timeout_seconds: float = 10.0
     read_timeout_seconds: float = 15.0
     per_host: int = 2
+    pause_seconds: float = 0.0
     per_address: int = 8
     max_connections: int = 256
     max_body_bytes: int = 10 * 1024 * 1024
@@ -189,7 +190,7 @@ class WebFetcher:
         self._lookup = lookup
         self._make_socket = make_socket
         self._trust = trust
-        self._hosts = ConcurrencyLimits(options.per_host)
+        self._hosts = ConcurrencyLimits(options.per_host, delay_seconds=options.pause_seconds)
         self._waiting: dict[str, float] = {}  # until when, on the event loop's clock
         self._addresses = ConcurrencyLimits(options.per_address)
         self._resources = AsyncExitStack()

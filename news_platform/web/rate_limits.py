@@ -3,6 +3,9 @@
 import asyncio
 from dataclasses import dataclass, field
 
+# A survey of a million hosts must not remember them all.
+_KEPT_AT_LEAST = 4096
+
 
 @dataclass(slots=True)
 class _Limit:
@@ -25,18 +28,20 @@ class _Limit:
 class ConcurrencyLimits:
     """One limit per name, created on first use and dropped when no request uses it."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, delay_seconds: float = 0.0) -> None:
         self._slots_per_name = limit
+        self._delay_seconds = delay_seconds
         self._limits: dict[str, _Limit] = {}
+        self._forget_at = _KEPT_AT_LEAST
 
     def __len__(self) -> int:
         return len(self._limits)
 
     def set_delay(self, name: str, seconds: float) -> None:
-        """Wait this many seconds between the starts of two requests to `name`."""
+        """Wait this many seconds between two requests to `name`, or longer by default."""
         limit = self.limit(name)
-        limit.delay_seconds = seconds
-        limit.next_at = asyncio.get_running_loop().time() + seconds
+        limit.delay_seconds = max(seconds, self._delay_seconds)
+        limit.next_at = asyncio.get_running_loop().time() + limit.delay_seconds
 
     def enter(self, name: str) -> "_HeldSlot":
         """Return a context manager that waits for a slot and the delay, then holds the slot."""
@@ -45,15 +50,31 @@ class ConcurrencyLimits:
     def leave(self, name: str, limit: _Limit) -> None:
         """Count a request as finished and drop a limit that is not used any more."""
         limit.users -= 1
-        if not limit.users and not limit.delay_seconds:
+        if limit.delay_seconds:
+            # The pause begins when the response has ended.
+            limit.next_at = asyncio.get_running_loop().time() + limit.delay_seconds
+        elif not limit.users:
             self._limits.pop(name, None)
 
     def limit(self, name: str) -> _Limit:
         """Return the limit of a name, created on first use."""
         limit = self._limits.get(name)
         if limit is None:
-            limit = self._limits[name] = _Limit(asyncio.Semaphore(self._slots_per_name))
+            if len(self._limits) >= self._forget_at:
+                self._forget_idle()
+            slots = asyncio.Semaphore(self._slots_per_name)
+            limit = self._limits[name] = _Limit(slots, delay_seconds=self._delay_seconds)
         return limit
+
+    def _forget_idle(self) -> None:
+        """Drop the limits whose default delay is over; a delay of its own is kept."""
+        now = asyncio.get_running_loop().time()
+        self._limits = {
+            name: one
+            for name, one in self._limits.items()
+            if one.users or one.next_at > now or one.delay_seconds > self._delay_seconds
+        }
+        self._forget_at = max(_KEPT_AT_LEAST, 2 * len(self._limits))
 
 
 class _HeldSlot:

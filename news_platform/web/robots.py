@@ -8,11 +8,10 @@ rule, and lines other than rules neither open nor close a group. No input raises
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Literal, NamedTuple, Self
 
 from news_platform.datasets import versions
@@ -86,7 +85,9 @@ _MAX_LINE_BYTES = 2083 * 8 - 1
 _BOM = b"\xef\xbb\xbf"
 _BLANK = " \t\n\v\f\r"
 _TOKEN = re.compile(r"[A-Za-z_-]+")
-_PRODUCT = re.compile(r"([A-Za-z_-]+)(?:/| \(|$)")
+_PRODUCT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)(?:/| \(|$)")
+# Many crawlers pose as a browser and give their own name in the comment.
+_COMPATIBLE = re.compile(r"Mozilla/[0-9.]+ \(compatible; *([A-Za-z][A-Za-z0-9_-]*)")
 _WORD_GAP = re.compile(r"[ \t]+")
 _PATH_START = re.compile(r"[/?;]")
 _PLAIN = re.compile(r"[!-$&-~]*")
@@ -140,10 +141,11 @@ class RobotsRule:
 
 
 class UseLine(NamedTuple):
-    """One line that states how content may be used: its key in lower case, and its value."""
+    """One line that states how content may be used: its key in lower case, value and number."""
 
     key: str
     value: str
+    line: int = 0
 
 
 @dataclass(slots=True)
@@ -165,21 +167,10 @@ class AiPolicy:
     source: Literal["own", "everyone", "none"]
 
 
-class AiStance(NamedTuple):
-    """The policy for all agents, and the policies of AI crawlers that have their own group."""
-
-    everyone: Policy
-    own: tuple[tuple[str, Policy], ...]
-
-
-@lru_cache(maxsize=4096)
-def policies_of(stance: AiStance) -> Mapping[str, AiPolicy]:
-    """Return the policy for each crawler of AI_BOTS; the mapping is cached and read-only."""
-    source: Literal["everyone", "none"] = "none" if stance.everyone == "unspecified" else "everyone"
-    found = {bot.name: AiPolicy(bot.name, stance.everyone, source) for bot in AI_BOTS}
-    return MappingProxyType(
-        found | {name: AiPolicy(name, policy, "own") for name, policy in stance.own}
-    )
+def product_token(user_agent: str) -> str:
+    """Return the lower-case name of an agent in robots.txt, foobot for `FooBot/2.1`; '' if none."""
+    found = _COMPATIBLE.match(user_agent) or _PRODUCT.match(user_agent)
+    return found.group(1).lower() if found else ""
 
 
 class Robots:
@@ -223,7 +214,7 @@ class Robots:
                 groups[-1].rules.append(RobotsRule(key == "allow", _escaped(value), number))
                 open_group = False
             elif key in USE_KEYS:
-                line = UseLine(key, value.encode("latin-1").decode("utf-8", "replace"))
+                line = UseLine(key, value.encode("latin-1").decode("utf-8", "replace"), number)
                 (groups[-1].uses if groups else uses).append(line)
         return cls(groups, filter(None, sitemaps), uses)
 
@@ -243,14 +234,14 @@ class Robots:
     def allows(self, user_agent: str, url: str) -> bool:
         """Return True if an agent may fetch a percent-encoded URL; without a matching group it may.
 
-        Only the product token at the start of a User-Agent is compared: `FooBot/2.1` is FooBot.
+        Only the product token of a User-Agent is compared: `FooBot/2.1` is FooBot.
         """
-        return _allow(self._groups_of(user_agent), url)
+        return _allow(self._groups_of_agent(user_agent), url)
 
     def deciding_rule(self, user_agent: str, url: str) -> RobotsRule | None:
         """Return the line that decides about a URL, as `allows` does; None if none applies."""
         path = _path(url.encode("utf-8", "surrogatepass").decode("latin-1"))
-        rules = [rule for group in self._groups_of(user_agent) for rule in group.rules]
+        rules = [rule for group in self._groups_of_agent(user_agent) for rule in group.rules]
         # The longest pattern decides; of two equally long ones, the one that allows.
         best = max(rules, key=lambda rule: (rule.priority(path), rule.allow), default=None)
         return best if best is not None and best.priority(path) > 0 else None
@@ -261,40 +252,44 @@ class Robots:
 
     def crawl_delay(self, user_agent: str) -> float | None:
         """Return the requested seconds between two requests of an agent, or None."""
-        delays = (group.crawl_delay for group in self._groups_of(user_agent))
+        delays = (group.crawl_delay for group in self._groups_of_agent(user_agent))
         return next((delay for delay in delays if delay is not None), None)
 
-    def ai_policies(self) -> Mapping[str, AiPolicy]:
+    def ai_policies(self) -> dict[str, AiPolicy]:
         """Return the policy for each crawler of AI_BOTS, by name."""
-        return policies_of(self.ai_stance())
+        everyone, own = self.ai_stance()
+        source: Literal["everyone", "none"] = "none" if everyone == "unspecified" else "everyone"
+        return {
+            bot.name: AiPolicy(bot.name, own[bot.name], "own")
+            if bot.name in own
+            else AiPolicy(bot.name, everyone, source)
+            for bot in AI_BOTS
+        }
 
-    def ai_stance(self) -> AiStance:
-        """Return the policies in a compact form; few files differ, so it is a good cache key."""
-        own = sorted(
-            (_AI_BOT_NAMES[agent], _policy(self._named[agent]))
-            for agent in self._named.keys() & _AI_BOT_NAMES.keys()
-        )
-        return AiStance(_policy(self._everyone), tuple(own))
+    def ai_stance(self) -> tuple[Policy, dict[str, Policy]]:
+        """Return the policy for all agents, and those of AI crawlers with a group of their own."""
+        named = sorted(self._named.keys() & _AI_BOT_NAMES.keys())
+        own = {_AI_BOT_NAMES[agent]: _policy(self._named[agent]) for agent in named}
+        return _policy(self._everyone), own
 
     def has_own_group(self, name: str) -> bool:
         """Return whether a group names this crawler."""
-        return name.lower() in self._named
+        return self.groups_of(name) is not self._everyone
 
     def groups_of(self, name: str) -> list[RobotsGroup]:
         """Return the groups that a crawler must obey: those that name it, or else those of `*`.
 
-        Unlike a User-Agent, the name is compared as a whole, so that `AI2Bot` finds its group.
+        A name as robots.txt has it is compared as a whole, a User-Agent by its product token.
         """
-        return self._named.get(name.lower()) or self._everyone
+        named = self._named.get(name.lower()) or self._named.get(product_token(name))
+        return named or self._everyone
 
     def policy(self, name: str) -> Policy:
         """Return whether a crawler may fetch everything, nothing, or something in between."""
         return _policy(self.groups_of(name))
 
-    def _groups_of(self, user_agent: str) -> list[RobotsGroup]:
-        product = _PRODUCT.match(user_agent)
-        own = self._named.get(product.group(1).lower()) if product else None
-        return own or self._everyone
+    def _groups_of_agent(self, user_agent: str) -> list[RobotsGroup]:
+        return self._named.get(product_token(user_agent)) or self._everyone
 
 
 def _allow(groups: Iterable[RobotsGroup], url: str) -> bool:

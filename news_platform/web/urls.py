@@ -126,8 +126,9 @@ class _Authority(NamedTuple):
 def canonical_url(url: str) -> str:
     """Return the canonical spelling of an article's URL.
 
-    Lower-case scheme and host (punycode), no default port, no dot segments or doubled slashes,
-    percent-escapes only where needed, query sorted and without trackers, no fragment except `#!`.
+    Lower-case scheme and host (punycode), no login, no default port, no dot segments or doubled
+    slashes, percent-escapes only where needed, query sorted and without trackers, no fragment
+    except `#!`.
     Without a scheme, https is assumed. Other schemes are returned unchanged, without blanks.
     """
     text = _ESCAPED_AMPERSAND.sub("&", _clean(url))
@@ -162,6 +163,11 @@ def has_registrable_domain(host: str) -> bool:
     return bool(_suffixes().extract_str(url_host(host)).top_domain_under_public_suffix)
 
 
+def is_public_suffix(host: str) -> bool:
+    """Return whether a name is a public suffix, under which others register: `co.uk`."""
+    return _suffixes().extract_str(host).suffix == host
+
+
 def url_host(url: str) -> str:
     """Return the host of a URL in lower-case punycode, without port; IPv6 without its brackets."""
     return _authority(_split(_clean(url)).authority).host
@@ -177,6 +183,14 @@ def plain_host(name: str) -> str:
         return host
     try:
         return idna.encode(host, uts46=True).decode()
+    except idna.IDNAError:
+        return host
+
+
+def unicode_host(host: str) -> str:
+    """Return a host in punycode as people write it; any other is returned as it is."""
+    try:
+        return idna.decode(host)
     except idna.IDNAError:
         return host
 
@@ -285,10 +299,10 @@ def _host(text: str) -> str:
 
 
 def _site(authority: _Authority, *, default_port: str) -> str:
-    userinfo = f"{_escape(authority.userinfo, safe=_PATH_SAFE)}@" if authority.userinfo else ""
+    # A login does not choose the page: with it, a removed page would come back as another one.
     host = f"[{authority.host}]" if ":" in authority.host else authority.host
     port = f":{authority.port}" if authority.port and authority.port != default_port else ""
-    return f"{userinfo}{host}{port}"
+    return f"{host}{port}"
 
 
 def _canonical_path(path: str) -> str:

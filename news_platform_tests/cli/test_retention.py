@@ -1,8 +1,10 @@
 """`news-platform retention plan` and `apply`, as a person or a schedule calls them."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,7 +14,7 @@ from news_platform.cli.store import store as store_group
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import ConfigError, InputError
 from news_platform.resources import open_resources
-from news_platform.rss.article_files import WorkPlaces
+from news_platform.rss.article_files import WorkPlaces, full_text_path
 from news_platform.rss.ledger.tables import RAW
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
@@ -86,7 +88,7 @@ def test_a_policy_that_is_not_a_number_of_days_is_refused(
     assert {info.path: info.etag for info in built.list()} == before
 
 
-def test_full_texts_go_by_age_and_a_second_call_deletes_what_a_dead_process_left(
+def test_full_texts_go_by_age_and_so_does_what_a_dead_process_left(
     built: ObjectStore,
 ) -> None:
     env = {"NEWS_PLATFORM_FULLTEXT_KEEP_DAYS": "30"}
@@ -106,10 +108,22 @@ def test_full_texts_go_by_age_and_a_second_call_deletes_what_a_dead_process_left
             RAW.update().where(left).values(full_text_ref="", full_text_expired_at=now)
         )
     resources.ledger.close()
-    assert _json(built, "plan", env=env)["full_texts"]["objects"] == 2
-    assert _json(built, "apply", env=env)["full_texts"]["objects"] == 2
-    assert len(list(texts.list())) == 1
-    assert _json(built, "apply", env=env)["full_texts"]["objects"] == 0
+    assert _json(built, "apply", env=env)["full_texts"]["objects"] == 1
+    assert len(list(texts.list())) == 2
+    WorkPlaces(texts).write_full_text("ab" * 32, "its row is still to be written")
+    assert _swept(built, texts, full_text_path(url_hash("https://post.example/left"))) == 1
+    # Most of the files at once may be those of another ledger.
+    WorkPlaces(texts).write_full_text("cd" * 32, "text")
+    assert _swept(built, texts, full_text_path("ab" * 32), full_text_path("cd" * 32)) == 0
+    assert len(list(texts.list())) == 3
+
+
+def _swept(root: ObjectStore, texts: ObjectStore, *orphans: str) -> int:
+    """Return how many files without a row are deleted once they are two days old."""
+    old = (datetime.now(UTC) - timedelta(days=2)).timestamp()
+    for path in orphans:
+        os.utime(Path(texts.url) / path, (old, old))
+    return int(_json(root, "apply")["full texts of no article"]["objects"])
 
 
 RAW_NEWS = {"NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS": "10"}

@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 def add(root: Path, title: str) -> None:
     resources = open_resources(Settings(root=str(root)))
-    add_article(resources.ledger.engine, title=title, stored_at=NOW)
+    add_article(resources.ledger.engine, title=title, stored_at=resources.clock.now())
     resources.ledger.close()
 
 

@@ -11,11 +11,12 @@ from dagster._core.test_utils import create_run_for_test
 
 from news_platform.cli.main import main
 from news_platform.definitions import build_definitions
-from news_platform.defs.runs import FAILURE_TAG, PERMANENT_TAG, SETTINGS_TAG
-from news_platform.defs.sensors import read_retry_requests, settings_digest
+from news_platform.defs.retry_requests import read_retry_requests
+from news_platform.defs.runs import FAILURE_TAG, PERMANENT_TAG
 from news_platform.errors import ConfigError, InputError
+from news_platform.operations.automation_facts import read_automation_facts
 from news_platform.resources import open_resources
-from news_platform.settings import Settings, load_settings
+from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -34,6 +35,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStor
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv("NEWS_PLATFORM_CRAWL_URL", str(tmp_path / "crawl"))
     store = open_store(str(tmp_path / "root"))
+    monkeypatch.setenv("NEWS_PLATFORM_ROOT", store.url)
     claim_root(store, sample=False)
     write_collected(store, MARKER)
     yield store
@@ -78,7 +80,10 @@ def test_a_retry_of_what_is_not_stale_or_not_followed_is_refused(root: ObjectSto
 def test_a_stop_is_shown_with_its_reason_as_its_run_says(
     root: ObjectStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    resources = open_resources(Settings(root=root.url))
+    # The daemon runs elsewhere: its home, log, addresses and workers are not those of the command.
+    daemon = {"NEWS_PLATFORM_LOG_FORMAT": "json", "NEWS_PLATFORM_WORKERS": "7"}
+    crawl = {"NEWS_PLATFORM_CRAWL_URL": os.environ["NEWS_PLATFORM_CRAWL_URL"]}
+    resources = open_resources(load_settings({**crawl, **daemon, "NEWS_PLATFORM_ROOT": root.url}))
     repository = build_definitions(resources).get_repository_def()
     sensor = repository.get_sensor_def("follow_domain_buckets")
     with dg.DagsterInstance.get() as instance:
@@ -88,14 +93,18 @@ def test_a_stop_is_shown_with_its_reason_as_its_run_says(
         (request,) = tick.run_requests or ()
         assert request.partition_key == DAY.isoformat()
         assert [key.to_user_string() for key in request.asset_selection or ()] == ["domain_buckets"]
-        # The settings of the command line, which has a Dagster home and a crawl.
-        digest = settings_digest(load_settings({**os.environ, "NEWS_PLATFORM_ROOT": root.url}))
-        tags = {SETTINGS_TAG: digest, FAILURE_TAG: "InputError: not a page"}
         create_run_for_test(
             instance,
             status=dg.DagsterRunStatus.FAILURE,
-            tags={**request.tags, **tags, PERMANENT_TAG: "domain_buckets"},
+            tags={
+                **request.tags,
+                FAILURE_TAG: "InputError: not a page",
+                PERMANENT_TAG: "domain_buckets",
+            },
         )
     found = _status(root, capsys)["domain_buckets"]
     assert found["text"] == f"1 stale: 1 stopped ({DAY}): InputError: not a page"
     assert found["stopped"] == 1
+    facts = read_automation_facts(open_resources(load_settings(dict(os.environ))))
+    (stopped,) = [one.stopped for one in facts.stale if one.asset == "domain_buckets"]
+    assert stopped == ((DAY.isoformat(), "InputError: not a page"),)

@@ -29,9 +29,10 @@ from news_platform.corpus.export.publish import (
 from news_platform.corpus.pipeline import crawl_dataset
 from news_platform.datasets.corpus import TRAINING_EXPORT
 from news_platform.errors import InputError
+from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.units import built_inputs, wanted_inputs
+from news_platform.storage.units import built_inputs, stale_units, wanted_inputs
 from news_platform_tests.corpus.articles import article, small_corpus, store_articles
 from news_platform_tests.takedowns.asked import AskedDuringBuild, target
 
@@ -103,7 +104,7 @@ def test_near_identical_texts_are_one(corpus: ObjectStore, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "domains", "reasons"),
     [
-        ({"domains": ["f.example"]}, ["f.example"], {"other_domain": 8}),
+        ({"domains": ["F.example."]}, ["f.example"], {"other_domain": 8}),
         (
             {"min_words": 100},
             ["a.example", "d.example"],
@@ -295,7 +296,7 @@ def test_a_month_is_exported_when_a_day_of_it_changes(corpus: ObjectStore, tmp_p
     assert built_inputs(corpus, TRAINING_EXPORT) != wanted_inputs(
         corpus, TRAINING_EXPORT, replace(chosen, min_words=60)
     )
-    assert list(export_problems(corpus, "2025-11")) == []
+    assert list(export_problems(corpus, "2025-11", selection=chosen, options=OPTIONS)) == []
     rows = [article("https://g.example/new", "a new text " * 30)]
     store_articles(corpus, "2025-11-03", rows, tmp_path)
     assert built_inputs(corpus, TRAINING_EXPORT) != wanted_inputs(corpus, TRAINING_EXPORT, chosen)
@@ -303,6 +304,26 @@ def test_a_month_is_exported_when_a_day_of_it_changes(corpus: ObjectStore, tmp_p
     assert second.manifest is not None
     assert second.manifest.rows == 6
     assert current_version(corpus, "2025-11") == second.version != report.version
+
+
+def test_a_month_follows_the_surveys_that_its_articles_are_judged_by(corpus: ObjectStore) -> None:
+    chosen = ExportSelection(days=(), rules=(TRAIN,))
+    build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
+
+    def is_stale() -> bool:
+        return bool(stale_units(corpus, TRAINING_EXPORT, chosen))
+
+    def survey(batch: str, inputs: str) -> None:
+        write_marker(corpus, "domain_metadata", batch, inputs=inputs, report={})
+
+    assert not is_stale()
+    survey("de|news|2025-12-03", "0" * 16)
+    assert is_stale(), "sites that were never surveyed before are judged by their first survey"
+    build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
+    survey("de|news|2025-12-10", "0" * 16)
+    assert not is_stale(), "a later survey of the same sites judges no article of the month"
+    survey("de|news|2025-11-20", "0" * 16)
+    assert is_stale()
 
 
 def test_a_month_without_anything_that_may_be_used_has_no_export(corpus: ObjectStore) -> None:
@@ -335,15 +356,20 @@ def test_a_problem_in_an_export_is_found(corpus: ObjectStore, tmp_path: Path) ->
     )
     path = tmp_path / "out" / manifest.shards[0].path
     rows = pl.read_parquet(path)
-    spoilt = rows.with_columns(
-        usage=pl.col("usage").list.eval(
-            pl.element().struct.with_fields(pl.lit("refuse").alias("verdict"))
-        )
-    )
-    pl.concat([spoilt.head(1), rows]).write_parquet(path)
+    pl.concat([rows.head(1), rows]).write_parquet(path)
     publish_version(corpus, "2025-11", tmp_path / "out")
-    problems = list(export_problems(corpus, "2025-11"))
-    assert len(problems) == 2
-    assert problems[0].endswith("refused")
-    assert problems[1].endswith("repeats a text")
+    urls = rows["url"].to_list()
+    today = replace(
+        OPTIONS,
+        covers=lambda url: url == urls[-1],
+        stated_usage=lambda url, *_: Stated("refuse" if url == urls[1] else "allow"),
+    )
+    chosen = replace(ALL, rules=(TRAIN,))
+    problems = list(export_problems(corpus, "2025-11", selection=chosen, options=today))
+    assert [problem.rpartition(": ")[2].partition(" ")[2] or problem for problem in problems] == [
+        "repeats a text",
+        problems[1],
+        "is taken down",
+    ]
+    assert problems[1].endswith("is left out today: refused")
     assert len(version_files(corpus, "2025-11")) == 1

@@ -51,7 +51,7 @@ def test_automation_removes_no_dataset_whose_inputs_are_gone(local_store: Object
     for day in range(1, 9):
         inputs = f"{day:016x}"
         write_marker(local_store, dataset.name, f"2025-11-{day:02}", inputs=inputs, report={})
-    with pytest.raises(StorageError, match=r"refused to remove 8 of 8 units .*by hand"):
+    with pytest.raises(StorageError, match=r"refused to remove 8 of 8 units .*allow_removal"):
         rebuild_rule(dataset).stale(over(local_store))
 
 

@@ -1,11 +1,13 @@
 """Checks keep one result per partition; the night evaluates all of them again."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import uuid4
 
 import dagster as dg
 import pytest
+from dagster._core.loader import LoadingContextForTest
 
 from news_platform.definitions import defs as DEFS
 from news_platform.defs.checks import (
@@ -118,6 +120,47 @@ def test_several_partitions_in_one_run_are_judged_each_for_itself(
     assert _red(toy, instance) == {KEYS[1]}
     found = instance.event_log_storage.get_asset_check_partition_info([toy.key])
     assert {info.partition_key for info in found} >= set(KEYS)
+
+
+@pytest.mark.parametrize("last", [KEYS[0], KEYS[1]], ids=["one", "two"])
+def test_a_backfill_run_keeps_the_partition_of_each_result(
+    toy: Check, world: World, instance: dg.DagsterInstance, resources: Resources, last: str
+) -> None:
+    world.wrong = {KEYS[0]}
+    _run(toy, instance, resources, KEYS[0], last)
+    assert _red(toy, instance) == {KEYS[0]}
+    assert _badge(toy, instance) == "red"
+
+
+def _badge(toy: Check, instance: dg.DagsterInstance) -> str:
+    """Return what the UI shows next to the name of the check."""
+    storage = instance.event_log_storage
+    newest = storage.get_latest_asset_check_execution_by_key([toy.key])[toy.key]
+    is_current = asyncio.run(newest.targets_latest_materialization(LoadingContextForTest(instance)))
+    if not is_current:
+        return "not evaluated"
+    assert newest.evaluation is not None
+    return "green" if newest.evaluation.passed else "red"
+
+
+def test_the_night_keeps_results_current_and_the_badge_red(
+    toy: Check, world: World, instance: dg.DagsterInstance, resources: Resources
+) -> None:
+    for key in KEYS:
+        _run(toy, instance, resources, key)
+    world.wrong = {KEYS[1]}
+    for _ in range(2):  # the second night looks at the red one first
+        _night(toy, instance, resources)
+        infos = instance.event_log_storage.get_asset_check_partition_info([toy.key])
+        assert {info.partition_key for info in infos if info.is_current} == set(KEYS)
+        assert _badge(toy, instance) == "red"
+    world.wrong = set()
+    _night(toy, instance, resources)
+    assert _badge(toy, instance) == "green"
+    before = instance.event_log_storage.get_asset_check_execution_history(toy.key, limit=100)
+    _night(toy, instance, resources)
+    after = instance.event_log_storage.get_asset_check_execution_history(toy.key, limit=100)
+    assert len(after) == len(before), "what is known is not stored again every night"
 
 
 def test_the_night_turns_red_what_broke_and_green_what_was_mended(

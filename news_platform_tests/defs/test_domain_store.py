@@ -9,11 +9,13 @@ from news_platform.defs.checks import Reporter
 from news_platform.defs.domain_store import (
     BUCKETS_RULE,
     CATALOG_RULE,
-    CHECKS,
     STORE_RULE,
+    counts_equal_stage_1,
     domain_buckets,
     domain_catalog,
     domain_store,
+    index_readable,
+    no_orphans,
 )
 from news_platform.defs.partitions import RANGES
 from news_platform.defs.planning import Plan
@@ -21,7 +23,7 @@ from news_platform.defs.runs import Work
 from news_platform.defs.sensor_state import SensorState
 from news_platform.defs.sensors import plan_of
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.errors import InputError, StorageError
+from news_platform.errors import DamagedInput, StorageError
 from news_platform.resources import Resources
 from news_platform.setting_sections.features import DomainStoreSettings
 from news_platform.settings import Settings
@@ -118,12 +120,15 @@ def test_a_day_that_vanished_is_requested_once_more_and_removed(graph: Graph) ->
     assert BUCKETS_RULE.stale(over(graph.store)) == {}
 
 
+CHECKS = (counts_equal_stage_1, index_readable, no_orphans)
+
+
 def test_several_ranges_in_one_run_report_each_for_itself(graph: Graph) -> None:
     for day in DAYS:
         graph.run(domain_buckets, day)
     graph.instance.add_dynamic_partitions(str(RANGES.name), KEYS)
     result = dg.materialize(
-        [domain_store],
+        [domain_store, *(one.definition for one in CHECKS)],
         resources=graph._resources,
         instance=graph.instance,
         tags={
@@ -146,7 +151,7 @@ def test_a_day_whose_pages_are_red_is_not_staged(graph: Graph) -> None:
 
     reporter = Reporter(graph.instance, "a-run")
     reporter.report(rows_equal_markers, "2025-11-01", dg.AssetCheckResult(passed=False))
-    with pytest.raises(InputError, match="raw_news 2025-11-01: its check rows_equal_markers is re"):
+    with pytest.raises(DamagedInput, match="check rows_equal_markers of raw_news 2025-11-01 is re"):
         graph.run(domain_buckets, "2025-11-01")
     assert graph.run(domain_buckets, "2025-11-02").success
     reporter.report(rows_equal_markers, "2025-11-01", dg.AssetCheckResult(passed=True))

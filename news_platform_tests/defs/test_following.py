@@ -4,7 +4,7 @@ import json
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from uuid import uuid4
 
 import dagster as dg
@@ -12,9 +12,10 @@ import pytest
 from dagster._core.test_utils import freeze_time
 
 from news_platform.defs.ccnews import maintain_crawl_every_night
-from news_platform.defs.checks import Check, Reporter, red_reasons
+from news_platform.defs.checks import BLOCKING, Check, Reporter
 from news_platform.defs.planning import Limits
 from news_platform.defs.rebuild_rules import Parent, Platform, RebuildRule
+from news_platform.defs.retry_requests import read_retry_requests, request_retry
 from news_platform.defs.runs import (
     ATTEMPT_TAG,
     INPUTS_TAG,
@@ -24,12 +25,10 @@ from news_platform.defs.runs import (
     REQUEST_TAG,
     Work,
 )
-from news_platform.defs.sensor_state import load_state
+from news_platform.defs.sensor_state import SensorState, dump_state, load_state
 from news_platform.defs.sensors import (
     plan_of,
-    read_retry_requests,
     reconciling_sensor,
-    request_retry,
 )
 from news_platform.errors import FetchError, InputError, StorageError, StoreUnavailable
 from news_platform.resources import DataRoot, Resources, open_resources
@@ -90,11 +89,12 @@ SOUND = Check(
     KEYS,
     blocking=True,
 )
+BLOCKING["parent"] = [SOUND]
 TOY = RebuildRule(
     "toy",
     lambda it: stale_partitions(_wanted(it.data_root.store), _built(it.data_root.store)),
     sensor="follow_toy",
-    parents=(Parent("parent", operator.eq, red=red_reasons([SOUND])),),
+    parents=(Parent("parent", operator.eq),),
     partitions=KEYS,
     limits=lambda _: Limits(runs=2, per_run=3),
 )
@@ -294,8 +294,14 @@ def test_a_run_that_ends_while_a_tick_reads_still_counts_as_running(shell: Shell
         TOY, shell.platform, stale=stale, state=state, work=work, instance=shell.instance
     )
     assert plan.text() == "1 stale: 1 running"
-    assert shell.tick() == []
-    assert "1 retries at " in str(shell.text) and "Canceled" in str(shell.text)
+    for body in (b"x", b"y"):
+        store.put("in/a", body)
+        shell.wait(days=2)
+        assert shell.tick() == [], "canceled means canceled, also for new inputs"
+        assert "1 stopped (a): Canceled" in str(shell.text)
+    shell.now = datetime.now(UTC)  # the run was created now
+    request_retry(store, "toy", "a", now=shell.now)
+    assert [_parts(request) for request in shell.tick()] == ["a"]
 
 
 def test_what_a_red_blocking_check_calls_damaged_is_not_built_on_until_it_is_green(
@@ -338,6 +344,43 @@ def test_a_tick_that_cannot_read_the_store_says_so_and_the_next_one_looks_again(
     assert "toy: cannot read what is stale: StorageError: not a marker" in str(shell.text)
     store.delete(["markers/toy/not a marker"])
     assert [_parts(request) for request in shell.tick()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["{", "[]", '{"since": 3}', '{"since": {"x": ["a"]}}', '{"alarms": {"a": {}}}'],
+)
+def test_a_cursor_that_cannot_be_read_counts_as_none_and_is_reported(
+    local_store: ObjectStore, cursor: str
+) -> None:
+    local_store.put("in/a", b"x")
+    with serve_webhook(Webhook()) as webhook, dg.DagsterInstance.ephemeral() as instance:
+        alerts = AlertSettings(webhook_url=webhook.url)
+        shell = Shell(DataRoot(Settings(root=local_store.url, alerts=alerts)), instance)
+        shell.cursor = cursor
+        assert [_parts(request) for request in shell.tick()] == ["a"]
+        shell.tick()
+    (body,) = webhook.bodies
+    assert body["text"].startswith("the cursor of follow_toy cannot be read")
+
+
+def test_the_cursor_stays_small_and_a_quiet_tick_writes_no_log(shell: Shell) -> None:
+    days = [str(date(2016, 8, 26) + timedelta(days=number)) for number in range(3_736)]
+    state = SensorState({day: START.timestamp() for day in days})
+    assert load_state(dump_state(state)) == state
+    # Days that became stale one by one, with gaps.
+    scattered = {day: START.timestamp() + number for number, day in enumerate(days[::2])}
+    cursor = dump_state(SensorState(scattered))
+    assert len(cursor) < 20_000
+    kept = load_state(cursor).stale_since
+    assert kept.items() <= scattered.items() and len(kept) > 500
+    assert min(kept.values()) == START.timestamp(), "the longest waiting are kept"
+    shell.tick()
+    context = dg.build_sensor_context(
+        instance=shell.instance, cursor=shell.cursor, resources={"platform": shell.platform}
+    )
+    SENSOR(context)
+    assert context._logger is None, "a logger leaves a file behind"
 
 
 def test_a_nightly_schedule_whose_root_does_not_answer_says_so_instead_of_failing(

@@ -90,13 +90,15 @@ def test_an_alarm_and_its_healing_are_posted_once_each(
     for _ in range(3):
         assert tick(watch_feeds, resources) == "1 feeds and sources are silent"
     [begun] = webhook.bodies
-    assert begun["text"].startswith(f"1 feeds have failed for a day: {FEED} (polls fail for 48")
+    assert begun["text"].startswith(
+        f"1 feeds have failed for a day or are gone: {FEED} (polls fail for 4"
+    )
     assert begun["assets"] == "feeds"
     set_feed(engine, failing_since=None)
     for _ in range(3):
         tick(watch_feeds, resources)
     assert [body["text"].partition(":")[0] for body in webhook.bodies[1:]] == [
-        "1 failing feeds answer again"
+        "1 failing feeds answer again or were removed"
     ]
 
 

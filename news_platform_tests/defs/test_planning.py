@@ -396,11 +396,6 @@ def test_a_tick_says_what_it_saw() -> None:
     )
 
 
-@pytest.mark.parametrize("cursor", [None, "", "not JSON", '{"stale_since": "never"}'])
-def test_an_unreadable_cursor_counts_as_none(cursor: str | None) -> None:
-    assert load_state(cursor) == SensorState()
-
-
 def test_an_operator_gets_an_unsettled_day_now() -> None:
     bench = Bench()
     holds = {"d": Hold("not settled", 500.0)}

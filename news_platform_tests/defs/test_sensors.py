@@ -5,21 +5,23 @@ from collections.abc import Mapping
 import dagster as dg
 
 from news_platform.defs.sensors import observe_changes
+from news_platform.storage.objects.store import ObjectStore
 
 
-def test_changed_files_of_an_external_asset_are_observed_once_and_new_keys_become_partitions() -> (
-    None
-):
+def test_changed_files_of_an_external_asset_are_observed_once_and_new_keys_become_partitions(
+    local_store: ObjectStore,
+) -> None:
     keys = dg.DynamicPartitionsDefinition(name="keys")
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("keys", ["a"])
 
         def tick(cursor: str | None, found: Mapping[str, str]) -> dg.SensorResult:
             context = dg.build_sensor_context(instance=instance, cursor=cursor)
-            return observe_changes(context, "files", found, keys)
+            return observe_changes(context, local_store, "files", found, keys)
 
         first = tick(None, {"b": "1", "a": "1"})
         second = tick(first.cursor, {"b": "1", "a": "2"})
+        assert _seen(tick(second.cursor, {"b": "1", "a": "2"})) == []
     assert [(event.partition, event.metadata["fingerprint"].value) for event in _seen(first)] == [
         ("a", "1"),
         ("b", "1"),

@@ -49,6 +49,8 @@ def test_a_record_becomes_a_message_with_its_origin() -> None:
         ({"normalized_domain": "127.0.0.1"}, "127.0.0.1"),
         ({"raw_url": "http://[::1]/"}, "::1"),
         ({"normalized_domain": "a_b.test"}, "a_b.test"),
+        ({"raw_url": "https://a.test", "confidence": 7}, "a.test"),
+        ({"raw_url": "https://a.test", "normalized_domain": 7}, "a.test"),
     ],
 )
 def test_the_domain_is_found_however_it_is_written(record: dict[str, str], domain: str) -> None:
@@ -69,7 +71,9 @@ def test_the_domain_is_found_however_it_is_written(record: dict[str, str], domai
         ({"normalized_domain": "a\0.test"}, "not_a_domain"),
         ({"normalized_domain": "-a.test"}, "not_a_domain"),
         ({"normalized_domain": 7}, "bad_normalized_domain"),
-        ({"raw_url": "https://a.test", "confidence": 7}, "bad_confidence"),
+        ({"normalized_domain": "co.uk"}, "not_a_domain"),
+        ({"raw_url": "https://co.uk/news"}, "not_a_domain"),
+        ({"confidence": 7}, "bad_confidence"),
         ("a.test", "bad_record"),
         (None, "bad_record"),
         ([], "bad_record"),

@@ -18,7 +18,7 @@ from news_platform.domain_metadata.pipeline import (
     survey_batch,
 )
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.raw_files import import_file, raw_batches
+from news_platform.domain_metadata.raw_files import import_file, misplaced_files, raw_batches
 from news_platform.domain_metadata.results import iter_broken, read_metadata
 from news_platform.errors import FetchError, InputError, StorageError
 from news_platform.storage.commit.markers import read_markers
@@ -136,19 +136,32 @@ def test_what_is_taken_down_is_neither_queued_nor_quarantined(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:
     ask(local_store, "domain", "gone.example")
-    bad = {"normalized_domain": "gone.example", "confidence": 9}
     records = [
         {"normalized_domain": "gone.example"},
-        bad,
-        {**bad, "normalized_domain": "a.example"},
+        {"normalized_domain": "-a.example", "raw_url": "https://gone.example/"},
+        {"normalized_domain": "-a.example", "raw_url": "https://a.example/"},
     ]
     body = json.dumps({"records": records}).encode()
     import_file(local_store, batch, name="x", body=body)
     queue_batch(batch, store=local_store, queue=queue, now=NOW)
     (kept,) = local_store.list("quarantine")
     lines = [json.loads(line) for line in local_store.read(kept.path).splitlines()]
-    assert [line["record"]["normalized_domain"] for line in lines] == ["a.example"]
+    assert [line["record"]["raw_url"] for line in lines] == ["https://a.example/"]
     assert queue.messages(batch.key) == []
+
+
+def test_the_number_of_a_deleted_file_is_not_used_again_and_a_misnamed_file_is_reported(
+    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
+) -> None:
+    path = import_file(local_store, batch, name="x", body=research("a.example"))
+    queue_batch(batch, store=local_store, queue=queue, now=NOW)
+    local_store.delete([path])
+    again = import_file(local_store, batch, name="x", body=research("b.example"))
+    assert again == f"{RAW}/raw_0002.json"
+    assert queue_batch(batch, store=local_store, queue=queue, now=NOW).new_domains == 1
+    for name in ("raw_1.json", "RAW_0003.JSON", "raw_metadata.json", "notes.json"):
+        local_store.put(f"{RAW}/{name}", b"{}")
+    assert set(misplaced_files(local_store)) == {f"{RAW}/raw_1.json", f"{RAW}/RAW_0003.JSON"}
 
 
 @pytest.mark.parametrize(
@@ -222,9 +235,8 @@ def test_a_survey_stores_files_facts_and_marker_for_each_domain(
     assert (
         found.sitemap.found_by == "default" and found.source.raw_file_path == f"{RAW}/raw_0001.json"
     )
-    assert found.ai_policy is not None and found.ai_policy.policies["GPTBot"] == "disallow_all"
-    assert found.ai_policy.own == ["GPTBot"] and found.final_origin == "https://a.example"
-    assert report.ai_policies["GPTBot"] == {"disallow_all": 1, "unspecified": 1}
+    assert found.ai_policy is not None and found.ai_policy.own == {"GPTBot": "disallow_all"}
+    assert found.final_origin == "https://a.example"
     other = facts(local_store, batch, "b.example")
     assert not other.sitemap.exists and other.sitemap.status_code == 404
     assert "sitemap.xml" not in other.files and not list(iter_broken(local_store, batch))

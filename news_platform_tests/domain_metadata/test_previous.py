@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import date
+from datetime import date, datetime, timedelta
 
 import pytest
 
@@ -50,12 +50,13 @@ def survey_site(
     *,
     store: ObjectStore,
     queue: DomainQueue,
+    at: datetime = NOW,
 ) -> Site:
     async def go() -> Site:
         async with serve(answers) as site:
             options = FetchOptions(host_map={HOST: ("127.0.0.1", site.port)})
             async with WebFetcher(options) as fetcher:
-                context = SurveyContext(queue, store, fetcher, lambda: NOW, time.time, "w")
+                context = SurveyContext(queue, store, fetcher, lambda: at, time.time, "w")
                 await survey_batch(batch, context=context, options=QUICK)
             return site
 
@@ -77,7 +78,7 @@ def told(found: DomainMetadata) -> object:
     """Return what a survey found, without when and how it was asked."""
     assert found.usage is not None
     statements = [asdict(one) for one in found.usage.statements]
-    assert all(one.fetched_at == NOW for one in found.usage.statements)
+    assert all(one.read_at == NOW for one in found.usage.statements)
     return (found.outcome, found.files, found.ai_policy, statements, found.usage.verdicts)
 
 
@@ -91,7 +92,7 @@ def test_what_is_confirmed_is_stored_again_without_being_sent(
         for (_, path), headers in zip(site.requests, site.headers, strict=True)
     }
     assert {path: sent[path] for path in FILES} == {path: f'"{path}"' for path in FILES}
-    assert "/1.xml" not in sent and len(site.requests) == 8
+    assert "/1.xml" not in sent and len(site.requests) == len(FILES) + 1
     found = facts(local_store, NEXT, HOST)
     assert told(found) == told(first)
     assert found.robots.not_modified and found.robots.etag == '"/robots.txt"'
@@ -109,7 +110,7 @@ def test_what_changed_is_read_anew(
     }
     survey_site(NEXT, answers, store=local_store, queue=queue)
     found = facts(local_store, NEXT, HOST)
-    assert found.ai_policy is not None and found.ai_policy.policies["GPTBot"] != "disallow_all"
+    assert found.ai_policy is not None and found.ai_policy.own == {}
     assert not found.robots.not_modified and found.robots.etag == '"new"'
     assert found.usage is not None
     assert [one.system for one in found.usage.statements] == ["robots_meta"]
@@ -125,14 +126,29 @@ def test_a_file_that_was_damaged_since_is_asked_for_without_a_condition(
     assert told(facts(local_store, NEXT, HOST)) == told(first)
 
 
+def test_a_file_that_is_absent_is_asked_for_again_after_a_month(
+    local_store: ObjectStore, queue: DomainQueue, first: DomainMetadata, batch: PartitionInfo
+) -> None:
+    absent = {"/ai.txt", "/trust.txt", "/.well-known/trust.txt"}
+    site = survey_site(NEXT, first_answers(), store=local_store, queue=queue)
+    assert not absent & {path for _, path in site.requests}
+    later = PartitionInfo.of("de", "media", date(2025, 12, 8))
+    write_resurvey_files(queue.messages(NEXT.key), day=later.date, store=local_store)
+    queue_batch(later, store=local_store, queue=queue, now=NOW)
+    at = NOW + timedelta(days=35)
+    site = survey_site(later, first_answers(), store=local_store, queue=queue, at=at)
+    assert absent < {path for _, path in site.requests}
+
+
 def test_a_file_that_had_no_request_left_comes_first_next_time(
     local_store: ObjectStore, queue: DomainQueue, first: DomainMetadata, batch: PartitionInfo
 ) -> None:
-    # robots, home, tdmrep, sitemap and four small files are eight: one more is put off.
-    assert first.usage is not None and first.usage.deferred == []
+    # robots, home, tdmrep, sitemap, three files that may state something, llms: eight.
+    assert first.usage is not None and first.usage.deferred == ["security.txt"]
     path = f"{domain_folder(batch, HOST)}/domain_metadata.json"
-    first.usage.deferred = ["trust.txt"]
+    first.usage.deferred = ["llms.txt"]
+    first.usage.files = []  # so that nothing is known to be absent
     local_store.put(path, first.model_dump_json().encode())
     site = survey_site(NEXT, first_answers(), store=local_store, queue=queue)
     paths = [path for _, path in site.requests]
-    assert paths.index("/trust.txt") < paths.index("/ai.txt")
+    assert paths.index("/llms.txt") < paths.index("/ai.txt")

@@ -219,7 +219,7 @@ def test_both_kinds_of_ledger_agree_about_times(
         for name in ("a.example", "b.example")
     ]
     assert earlier_batches(any_queue.engine, "de|media|2025-11-11") == {
-        name: "de|media|2025-11-03" for name in ("a.example", "b.example")
+        name: ["de|media|2025-11-03"] for name in ("a.example", "b.example")
     }
     message = any_queue.messages_by_id([found[0].message_id])[0]
     assert isinstance(message, DomainQueueMessage) and message.registrable_domain == "a.example"

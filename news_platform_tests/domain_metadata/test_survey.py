@@ -10,6 +10,8 @@ import pytest
 from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.survey import SurveyResult, survey_domain
+from news_platform.domain_metadata.table import facts_frame
+from news_platform.domain_metadata.usage_files import SMALL_FILES
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Response
 from news_platform_tests.fakes import SurveyedWeb, response
@@ -75,6 +77,38 @@ def test_the_answer_to_robots_txt_decides(answer: object, word: str, verdict: st
     assert found.metadata.outcome == word and found.metadata.final is (verdict == "final")
 
 
+CHALLENGE = {"cf-mitigated": "challenge"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "unread", "outcome"),
+    [
+        (response(ROBOTS, status=403, headers=CHALLENGE), "challenge", "challenge"),
+        (response(ROBOTS, status=503, headers=CHALLENGE), "challenge", "http_503"),
+        (response(ROBOTS, status=402), "payment_required", "payment_required"),
+        (b"<!doctype html><p>Back soon", "markup", "ok"),
+        (
+            response(ROBOTS, status=403, headers={"x-datadome": "protected"}),
+            "challenge",
+            "challenge",
+        ),
+        (response(ROBOTS, status=404, headers={"x-datadome": "protected"}), "", "no_robots"),
+    ],
+)
+def test_an_answer_that_says_nothing_about_robots_txt_is_named(
+    answer: object, unread: str, outcome: str
+) -> None:
+    found, _ = survey({ROBOTS: answer, SITEMAP: URLSET})
+    facts = found.metadata
+    assert (facts.robots.unread, facts.outcome) == (unread, outcome)
+    assert (facts.ai_policy is None) is bool(unread) and facts.robots.exists is False
+    row = facts_frame([facts]).row(0, named=True)
+    assert (row["challenged"], row["payment_required"]) == (
+        unread == "challenge",
+        unread == "payment_required",
+    )
+
+
 def test_a_missing_name_is_final_only_when_it_is_missing_twice() -> None:
     found, _ = survey({ROBOTS: error("nxdomain")}, tries=2)
     assert (found.outcome.name, found.outcome.status) == ("nxdomain", "final")
@@ -137,7 +171,7 @@ def test_a_domain_whose_www_host_alone_answers_is_judged_by_it() -> None:
     found, _ = survey(web, url="https://www.a.example/")
     assert found.outcome.name == "ok" and found.metadata.final_origin == "https://www.a.example"
     assert found.metadata.ai_policy is not None
-    assert found.metadata.ai_policy.policies["CCBot"] == "disallow_all"
+    assert found.metadata.ai_policy.own["CCBot"] == "disallow_all"
 
 
 def test_named_sitemaps_are_tried_in_order_and_the_usual_place_last() -> None:
@@ -168,6 +202,35 @@ def test_the_default_sitemap_of_a_site_that_disallows_all_is_not_fetched() -> No
     assert found.outcome.name == "ok" and found.metadata.sitemap.url is None
 
 
+@pytest.mark.parametrize(
+    ("robots", "asked"),
+    [
+        (b"User-agent: NewsPlatformBot\nDisallow: /", []),
+        (b"User-agent: *\nDisallow: /\n\nUser-agent: newsplatformbot\nAllow: /", [SITEMAP]),
+        (b"User-agent: NewsPlatformBot/0.1\nDisallow: /\nUser-agent: *\nAllow: /", []),
+    ],
+)
+def test_robots_txt_knows_us_by_our_product_token(robots: bytes, asked: list[str]) -> None:
+    for agent in (
+        "NewsPlatformBot/0.1",
+        "NewsPlatformBot",
+        "Mozilla/5.0 (compatible; NewsPlatformBot/0.1; +https://a.example/bot)",
+    ):
+        options = SurveyFetchOptions(user_agent=agent)
+        _, fetcher = survey({ROBOTS: robots, SITEMAP: URLSET}, options=options)
+        assert fetcher.requests == [ROBOTS, *asked]
+        assert bool(fetcher.usage_requests) is bool(asked)
+
+
+def test_neither_listed_sitemaps_nor_children_that_robots_txt_disallows_are_fetched() -> None:
+    rules = f"User-agent: *\nDisallow: /private/\nDisallow: /1.xml\nSitemap: {SITE}/private/s.xml"
+    index = INDEX % b"".join(CHILD % n for n in range(2))
+    web = {ROBOTS: rules.encode(), SITEMAP: index, f"{SITE}/0.xml": URLSET}
+    found, fetcher = survey(web)
+    assert fetcher.requests == list(web)
+    assert found.metadata.sitemap.problems == ["child_disallowed"]
+
+
 def test_children_of_an_index_are_counted_within_bounds() -> None:
     index = INDEX % b"".join(CHILD % n for n in range(5))
     web = {
@@ -188,6 +251,14 @@ def test_children_of_an_index_are_counted_within_bounds() -> None:
     )
     assert facts.problems == ["child_timeout", "child_index"] and found.outcome.name == "ok"
     assert fetcher.requests == list(web)
+
+
+@pytest.mark.parametrize(
+    "page", [b"<!DOCTYPE html><html><p>404", b'<?xml version="1.0"?>\n<!-- x --><html/>']
+)
+def test_a_page_that_says_not_found_is_not_stored_as_the_sitemap(page: bytes) -> None:
+    found, _ = survey({ROBOTS: b"", SITEMAP: page})
+    assert list(found.files) == ["robots.txt"] and found.metadata.sitemap.problems == ["html"]
 
 
 def test_a_sitemap_past_the_cap_is_not_stored() -> None:
@@ -215,7 +286,7 @@ def test_the_policies_of_a_site_without_robots_txt_are_unspecified() -> None:
     web = {ROBOTS: response(ROBOTS, status=404), SITEMAP: response(SITEMAP, status=404)}
     found, _ = survey(web)
     assert found.metadata.ai_policy is not None
-    assert set(found.metadata.ai_policy.policies.values()) == {"unspecified"}
+    assert (found.metadata.ai_policy.everyone, found.metadata.ai_policy.own) == ("unspecified", {})
 
 
 def test_a_host_with_a_conclusive_answer_comes_before_one_with_a_temporary_failure() -> None:
@@ -252,8 +323,6 @@ def test_a_site_is_asked_for_all_that_it_may_state_in_order() -> None:
         b'<permits type="usage">search</permits></license></content></rsl>',
         f"{SITE}/.well-known/tdmrep.json": b'[{"location": "/", "tdm-reservation": 1}]',
         SITEMAP: URLSET,
-        f"{SITE}/llms.txt": b"# Guide",
-        f"{SITE}/.well-known/security.txt": b"Contact: mailto:s@a.example",
     }
     found, fetcher = survey(web)
     assert fetcher.requests == [ROBOTS, f"{SITE}/l", SITEMAP]
@@ -261,11 +330,12 @@ def test_a_site_is_asked_for_all_that_it_may_state_in_order() -> None:
         "/",
         "/.well-known/tdmrep.json",
         "/ai.txt",
-        "/llms.txt",
-        "/.well-known/security.txt",
+        "/trust.txt",
+        "/.well-known/trust.txt",
     ]
     usage = found.metadata.usage
-    assert usage is not None and usage.requests == 8 and usage.deferred == ["trust.txt"]
+    assert usage is not None and usage.requests == 8
+    assert usage.deferred == ["llms.txt", "security.txt"]
     systems = {one.system: one.value for one in usage.statements if one.label != "license"}
     assert systems == {
         "content_signal": "no",
@@ -277,8 +347,6 @@ def test_a_site_is_asked_for_all_that_it_may_state_in_order() -> None:
         "home": True,
         "tdmrep": True,
         "rsl": True,
-        "llms.txt": True,
-        "security.txt": True,
     }
 
 
@@ -286,7 +354,7 @@ def test_a_host_that_leaves_us_waiting_is_asked_for_the_other_files_next_time() 
     found, fetcher = survey({ROBOTS: b"", SITEMAP: URLSET, f"{SITE}/": error("timeout")})
     usage = found.metadata.usage
     assert fetcher.usage_requests == ["/"] and usage is not None
-    assert usage.deferred == ["tdmrep", "ai.txt", "llms.txt", "security.txt", "trust.txt"]
+    assert usage.deferred == ["tdmrep", *SMALL_FILES]
     assert found.outcome.name == "ok" and found.metadata.sitemap.exists
 
 

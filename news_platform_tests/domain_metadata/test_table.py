@@ -14,6 +14,7 @@ from news_platform.datasets.domain_metadata import (
 )
 from news_platform.datasets.domain_surveys import AI_POLICY_CHANGES, DOMAIN_SURVEYS
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.changes import compared_files, policies_of, policy_changes
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
     TABLE_DATASET,
@@ -22,7 +23,6 @@ from news_platform.domain_metadata.table import (
     build_table,
     build_usage_signals,
     facts_frame,
-    policy_changes,
     policy_counts,
     read_changes,
     read_facts,
@@ -50,6 +50,7 @@ def facts(
     day: str = "2025-11-01",
     version: str = "1",
 ) -> DomainMetadata:
+    read_at = NOW if policies else None
     return DomainMetadata(
         domain_id=f"media:de:{domain}",
         registrable_domain=domain,
@@ -57,9 +58,11 @@ def facts(
         collected_at=NOW,
         outcome="ok",
         final=True,
-        robots=RobotsFacts(host=domain, url="u", fetched_at=NOW, status_code=200, exists=True),
+        robots=RobotsFacts(
+            host=domain, url="u", fetched_at=NOW, status_code=200, exists=True, read_at=read_at
+        ),
         sitemap=SitemapFacts(fetched_at=NOW),
-        ai_policy=AiPolicyFacts(list_version=version, policies=policies) if policies else None,
+        ai_policy=AiPolicyFacts(list_version=version, own=policies) if policies else None,
         source=SourceFacts(domain_url="u", authority="media"),
     )
 
@@ -79,10 +82,9 @@ def test_facts_become_rows_of_the_declared_schema() -> None:
     frame = facts_frame([facts("b.test"), facts("a.test", policies={"GPTBot": "allow"})])
     assert dict(frame.schema) == dict(DOMAIN_SURVEYS.schema)
     assert frame["domain"].to_list() == ["a.test", "b.test"]
-    assert frame["ai_policies"].to_list() == [
-        [{"bot": "GPTBot", "policy": "allow", "own": False}],
-        None,
-    ]
+    assert [row[0] for row in frame.select("ai_policies").rows()][1] is None
+    own = policies_of(day_of(frame, DAYS[0])).filter("own").select("domain", "bot", "policy")
+    assert own.rows() == [("a.test", "GPTBot", "allow")]
     assert frame["collected_at"][0] == NOW
 
 
@@ -97,9 +99,10 @@ def test_a_change_is_named_by_what_it_does() -> None:
         facts("b.test", policies={"GPTBot": "allow"}),
         facts("new.test", policies={"GPTBot": "disallow_all"}),
     ]
-    found = policy_changes(
-        day_of(facts_frame(after), "2025-11-02"), day_of(facts_frame(before), "2025-11-01")
+    today, earlier = (
+        day_of(facts_frame(frames), day) for frames, day in ((after, DAYS[1]), (before, DAYS[0]))
     )
+    found = policy_changes(today, earlier, compared_files(today, earlier))
     columns = ("domain", "bot", "operator", "change", "before_date")
     assert found.select(columns).rows() == [
         ("a.test", "CCBot", "Common Crawl", "opened", "2025-11-01"),
@@ -107,6 +110,19 @@ def test_a_change_is_named_by_what_it_does() -> None:
         ("b.test", "GPTBot", "OpenAI", "changed", "2025-11-01"),
     ]
     assert found.schema.items() <= AI_POLICY_CHANGES.schema.items()
+    assert set(found["read_at"]) == set(found["before_read_at"]) == {NOW}
+
+
+def test_a_change_for_everybody_is_one_row() -> None:
+    before, after = facts("a.test", policies={"GPTBot": "allow"}), facts("a.test")
+    after.ai_policy = AiPolicyFacts(list_version="1", everyone="disallow_all")
+    after.robots.read_at = NOW
+    today, earlier = day_of(facts_frame([after]), DAYS[1]), day_of(facts_frame([before]), DAYS[0])
+    found = policy_changes(today, earlier, compared_files(today, earlier))
+    assert found.select("bot", "before", "after").rows() == [
+        ("*", "unspecified", "disallow_all"),
+        ("GPTBot", "allow", "disallow_all"),
+    ]
 
 
 def test_a_domain_is_compared_with_its_last_survey_under_the_same_list() -> None:
@@ -115,7 +131,8 @@ def test_a_domain_is_compared_with_its_last_survey_under_the_same_list() -> None
         facts_frame([facts("a.test", policies={"GPTBot": "partial"}, version="2")]), "2025-11-02"
     )
     today = day_of(facts_frame([facts("a.test", policies={"GPTBot": "partial"})]), "2025-11-03")
-    found = policy_changes(today, pl.concat([older, newer]))
+    earlier = pl.concat([older, newer])
+    found = policy_changes(today, earlier, compared_files(today, earlier))
     assert found.select("before", "after", "before_date").rows() == [
         ("allow", "partial", "2025-11-01")
     ]
@@ -130,7 +147,8 @@ def test_policies_are_counted_by_crawler_the_most_blocked_first() -> None:
     )
     counts = policy_counts(day_of(frame, "2025-11-01"))
     assert counts.columns == ["bot", "disallow_all", "partial", "allow", "unspecified"]
-    assert counts.rows() == [("GPTBot", 2, 0, 0, 0), ("CCBot", 0, 1, 1, 0)]
+    assert counts.rows()[:2] == [("GPTBot", 2, 0, 0, 0), ("AI2Bot", 0, 0, 0, 2)]
+    assert ("CCBot", 0, 1, 1, 0) in counts.rows()
 
 
 def test_tables_are_written_with_markers_and_read_back(local_store: ObjectStore) -> None:

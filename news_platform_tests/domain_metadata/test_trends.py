@@ -20,7 +20,7 @@ DAYS = ("2025-11-01", "2025-11-02", "2025-11-08")
 
 def survey(domain: str, day: str, *, train: str, gptbot: str, llms: bool = False) -> DomainMetadata:
     one = facts(domain, policies={"GPTBot": gptbot, "CCBot": "allow"}, day=day)
-    file = UsageFileFacts(name="llms.txt", url="u", exists=llms, fetched_at=NOW)
+    file = UsageFileFacts(name="llms.txt", url="u", exists=llms, read_at=NOW)
     one.usage = UsageFacts(verdicts={"ai_train": train, "index": "allow"}, files=[file])
     return one
 

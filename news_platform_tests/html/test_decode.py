@@ -16,7 +16,8 @@ from news_platform.html.decode import (
 )
 from news_platform.html.links import feed_urls
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.segment import SourcePage, segment
+from news_platform.source_records.segment import segment
+from news_platform.source_records.snapshots import SourcePage
 
 GERMAN = "Größere Straßen führen künftig über die Brücke, sagte Bürgermeisterin Jäger."
 RUSSIAN = "Новости города: мост открыт, движение по нему полностью восстановлено."

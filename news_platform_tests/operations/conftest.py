@@ -28,14 +28,17 @@ from dagster._daemon.types import DaemonHeartbeat
 from dagster_shared.error import SerializableErrorInfo
 
 from news_platform.datasets.raw_news import listing_path
+from news_platform.defs.graph import BUILD_ORDER
 from news_platform.defs.runs import (
     ATTEMPT_TAG,
     FAILURE_TAG,
     INPUTS_TAG,
     PERMANENT_TAG,
     REQUEST_TAG,
+    SETTINGS_TAG,
 )
 from news_platform.defs.sensor_state import SensorState, dump_state
+from news_platform.defs.sensors import settings_digest
 from news_platform.resources import Resources, open_resources
 from news_platform.rss.ledger.tables import ALERT_MATCHES, FEED_POLLS, FEEDS
 from news_platform.settings import load_settings
@@ -118,9 +121,12 @@ class Site:
         self, asset: str, key: str, error: str, *, number: int = 1, is_final: bool = False
     ) -> None:
         """Store the failed run of a partition that the sensor of an asset requested."""
+        resources = self.resources()
+        (rule,) = [one for one in BUILD_ORDER if one.asset == asset]
         tags = {
             REQUEST_TAG: asset,
-            INPUTS_TAG: json.dumps({key: "f"}),
+            SETTINGS_TAG: settings_digest(resources.settings),
+            INPUTS_TAG: json.dumps({key: rule.stale(resources)[key]}),
             ATTEMPT_TAG: str(number),
             FAILURE_TAG: error,
         }

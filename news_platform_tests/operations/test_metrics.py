@@ -10,6 +10,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ from news_platform.operations.metrics import (
     metrics_app,
     metrics_text,
 )
+from news_platform.storage.commit.collected import write_collected
+from news_platform.storage.objects.store import open_store
+from news_platform_tests.collected import MARKER
 from news_platform_tests.emulators.redis import free_port
 from news_platform_tests.operations.conftest import Site
 from news_platform_tests.servers.demo import Demo
@@ -53,6 +58,10 @@ def _parsed(text: str) -> dict[str, Values]:
 
 
 def test_every_part_of_the_state_is_counted(site: Site) -> None:
+    for day in (2, 3):
+        warc = f"CC-NEWS-202511{day:02}000000-00001.warc.gz"
+        empty = replace(MARKER, day=date(2025, 11, day), warc=warc, rows=0, bytes=0, dropped={})
+        write_collected(open_store(str(site.folder / "root")), empty)
     site.fail("domain_buckets", "2025-11-02", "FetchError: 503", number=4)
     site.fail("domain_buckets", "2025-11-03", "InputError: no", is_final=True)
     stale = {"2025-11-01": 7_200.0, "2025-11-02": 60.0, "2025-11-03": 60.0}
@@ -65,7 +74,7 @@ def test_every_part_of_the_state_is_counted(site: Site) -> None:
     assert found["pool_restarts"]["ccnews", "timeout"] == 2
     states = {key: n for key, n in found["stale_partitions"].items() if key[0] == "domain_buckets"}
     assert {key[1]: n for key, n in states.items()} == {
-        "behind": 1, "retrying": 1, "stopped": 1, "running": 0,
+        "behind": 1, "retrying": 1, "stopped": 1, "running": 0, "waiting": 0,
     }  # fmt: skip
     assert 7_200 <= found["lag_seconds"]["domain_buckets",] < 7_300
     assert found["attempts"]["domain_buckets",] == 4

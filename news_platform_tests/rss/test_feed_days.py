@@ -9,7 +9,6 @@ from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
 from news_platform.rss.feed_days import FeedDaysReport, write_feed_days
 from news_platform.rss.ledger.tables import FEED_POLLS as POLLS
-from news_platform.rss.saved_queries.delivery import DeliveryOptions, write_match_feeds
 from news_platform.rss.sheets.workbook import write_workbook
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
@@ -39,14 +38,12 @@ def test_what_is_written_before_a_request_is_served_is_cleaned_later(
     add_article(sqlite_ledger, found_at=NOW, status="pending")
     write_feed_days(sqlite_ledger, local_store, now=NOW)
     write_workbook(sqlite_ledger, local_store)
-    write_match_feeds(sqlite_ledger, local_store, [], options=DeliveryOptions())
     day = NOW.date().isoformat()
     assert list_pending(local_store) == [
         ("article_sheets", "all"),
         ("feed_polls", day),
         ("feeds", day),
         ("pending_articles", day),
-        ("saved_query_feeds", "all"),
     ]
     # Served, it is marked no more; what serves it leaves no mark of its own.
     served(local_store, ledger_url=str(sqlite_ledger.url))

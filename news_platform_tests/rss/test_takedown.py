@@ -8,8 +8,9 @@ import sqlalchemy as sa
 
 from news_platform.datasets.dataset import Role
 from news_platform.datasets.feeds import ARTICLES
+from news_platform.rss.article_files import OwnedFiles, WorkPlaces, page_path
 from news_platform.rss.discovery import DiscoveryOptions
-from news_platform.rss.export import LEDGER, export_days
+from news_platform.rss.export import export_days
 from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.ledger.tables import (
     ARTICLE_STATES,
@@ -21,14 +22,15 @@ from news_platform.rss.ledger.tables import (
     ROBOTS,
 )
 from news_platform.rss.poll_results import PollOptions
-from news_platform.rss.takedown import clean_ledger, find_in_ledger, ledger_aliases
+from news_platform.rss.takedown import LedgerPart, clean_ledger, ledger_aliases
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.row_roles import role_of
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import TakedownPart, apply_takedowns
 from news_platform.takedowns.rows import TakedownTarget
-from news_platform.takedowns.verify import VerificationReport, iter_free_space, verify_tables
+from news_platform.takedowns.unpack import iter_free_space
+from news_platform.takedowns.verify import VerificationReport, verify_objects, verify_tables
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.stages import (
     FEED,
@@ -60,13 +62,7 @@ def _serve(harness: WorkerHarness, down: TakedownTarget) -> None:
 
 
 def _parts(harness: WorkerHarness, root: ObjectStore) -> list[TakedownPart]:
-    ledger = TakedownPart(
-        LEDGER,
-        lambda down, _: find_in_ledger(harness.engine, down),
-        lambda _, down: clean_ledger(
-            root, harness.engine, down, full_texts=harness.full_texts.child("t"), now=NOW
-        ),
-    )
+    ledger = LedgerPart(root, harness.full_texts.child("t"), lambda: harness.engine, NOW)
     return [ledger, engine_part(ParquetEngine(root, ARTICLES))]
 
 
@@ -152,8 +148,8 @@ def test_a_robots_file_goes_with_its_host_and_not_with_one_page(
         values = {"status": 200, "body": b"", "fetched_at": NOW}
         connection.execute(sa.insert(ROBOTS), [{"origin": one, **values} for one in origins])
     down = target(kind, value)
-    report = VerificationReport(down.takedowns)
-    verify_tables(harness.engine, [ROBOTS], report)
+    report = VerificationReport(down.takedowns, tables={ROBOTS.name: ROBOTS})
+    verify_tables(harness.engine, report)
     assert [found.what for found in report.findings] == [f"origin {one!r}" for one in gone]
     _serve(harness, down)
     with harness.engine.connect() as connection:
@@ -238,3 +234,56 @@ def test_every_column_with_addresses_states_its_role() -> None:
     columns = [column for table in METADATA.tables.values() for column in table.columns]
     named = [one for one in columns if "url" in one.name and one.table.name != "sheet_books"]
     assert len(named) > 10 and [one for one in named if role_of(one) is Role.fact] == []
+
+
+def _files(harness: WorkerHarness) -> set[str]:
+    assert harness.pages is not None
+    return {info.path for store in (harness.full_texts, harness.pages) for info in store.list()}
+
+
+def _owned(harness: WorkerHarness) -> set[str]:
+    owned = OwnedFiles.read(harness.engine)
+    return {*owned.full_texts, *owned.pages}
+
+
+def test_a_file_that_no_row_refers_to_is_deleted(
+    harness: WorkerHarness, local_store: ObjectStore
+) -> None:
+    harness.full_texts, harness.pages = local_store.child("texts"), local_store.child("pages")
+    moved, body = f"{SITE}/moved", page("the bridge")
+    add_pending(harness.engine, STAYS)
+    assert harness.work({STAYS: body}).outcomes == {"stored": 1}
+    add_pending(harness.engine, f"{SITE}/copy", f"{SITE}/short")
+    short = response(f"{SITE}/short", body=page("x"), final_url=STAYS)
+    report = harness.work({f"{SITE}/copy": body + b" ", f"{SITE}/short": short})
+    assert report.outcomes == {"duplicate_text": 1, "duplicate_url": 1}
+    assert _files(harness) == _owned(harness) and len(_owned(harness)) == 2
+    # A revision has another page, and may have another address.
+    with harness.engine.begin() as connection:
+        stored = sa.update(RAW).where(RAW.c.status == "stored")
+        connection.execute(stored.values(status="pending", next_try_at=None))
+    revised = response(STAYS, body=page("the bridge is open"), final_url=moved)
+    assert harness.work({STAYS: revised}).outcomes == {"revised": 1}
+    assert _files(harness) == _owned(harness) and len(_owned(harness)) == 2
+
+
+@pytest.mark.parametrize("has_ledger", [True, False])
+def test_a_file_without_a_row_is_searched_and_removed(
+    harness: WorkerHarness, local_store: ObjectStore, has_ledger: bool
+) -> None:
+    """Such as one of a worker that was killed before it wrote the row."""
+    texts, pages = local_store.child("articles/full_text"), local_store.child("articles/pages")
+    places = WorkPlaces(texts, pages=pages)
+    places.write_page(f'<link rel="canonical" href="{GONE}">'.encode())
+    places.write_full_text("ab" * 32, f"see {GONE} for more")
+    kept = places.write_page(f"see {STAYS}".encode())
+    part = LedgerPart(local_store, texts, lambda: harness.engine if has_ledger else None, NOW)
+    down = target("url", GONE)
+    assert part.find(down) == {"all": 2}
+    report = VerificationReport(down.takedowns)
+    verify_objects(local_store, report)
+    assert len(report.findings) == 2
+    assert part.remove("all", down).rows == 2 and part.find(down) == {}
+    assert [info.path for info in local_store.list("articles")] == [
+        f"articles/pages/{page_path(kept)}"
+    ]

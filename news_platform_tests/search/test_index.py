@@ -96,7 +96,7 @@ def test_facets_count_all_that_match(readers: list[IndexReader]) -> None:
 
 def test_filters_narrow_a_query(readers: list[IndexReader]) -> None:
     options = SearchOptions(
-        first_day="2025-11-02", languages=("de", "EN"), domains=("a.example",), limit=300
+        first_day="2025-11-02", languages=("de", "EN"), domains=("A.example.",), limit=300
     )
     found = search(readers, condition_of("the OR die OR der", options), options).hits
     assert found

@@ -1,11 +1,14 @@
 """Search finds a word whatever its case, accents and script."""
 
+import random
 import sys
+import time
 import unicodedata
+from collections.abc import Sequence
 
 import pytest
 
-from news_platform.search.words import _folded, analyzer, words
+from news_platform.search.words import _best_start, _folded, analyzer, snippet, words
 
 # Of ideographs and Hangul, which are alike, some.
 LETTERS = [
@@ -51,3 +54,26 @@ def test_no_shortcut_changes_the_words_of_any_character() -> None:
         letters = LETTERS[start : start + 64]
         text = "\n".join(f"a{letter}b {letter} {letter}{letter}" for letter in letters)
         assert words(text) == _words_without_shortcuts(text), repr(letters)
+
+
+def test_a_snippet_begins_at_the_first_part_with_the_most_different_words() -> None:
+    chance = random.Random(4)
+    for _ in range(300):
+        starts = sorted(chance.sample(range(200), chance.randrange(1, 40)))
+        places = [(start, start + 1, chance.choice("abcd")) for start in starts]
+
+        def different(first: int, places: Sequence[tuple[int, int, str]] = places) -> int:
+            return len({word for start, _, word in places if first <= start < first + 30})
+
+        assert _best_start(places, 30) == max(starts, key=different)
+
+
+@pytest.mark.parametrize("letters", ["abcdefgh", "äöüéабв漢字"], ids=["plain", "mixed"])
+def test_the_snippets_of_one_page_of_hits_take_a_second_at_most(letters: str) -> None:
+    chance = random.Random(5)
+    text = " ".join(chance.choices(letters, k=24_000))
+    phrases = [tuple(words(" ".join(letters)))]
+    started = time.process_time()
+    for _ in range(15):
+        snippet(text, phrases)
+    assert time.process_time() - started < 2

@@ -1,5 +1,6 @@
 """The server while its data changes: days replaced, indexes deleted, takedowns, and query bombs."""
 
+import random
 import shutil
 import threading
 import time
@@ -21,6 +22,7 @@ from news_platform_tests.takedowns.asked import ask
 
 # Of the processor: the tests' neighbours may keep a reply waiting for as long as they like.
 MOST_SECONDS = 2
+DAMAGES = 12
 PLAIN = f"/articles/{url_hash('https://a.example/plain')}"
 PATHS = ("/", "/?q=bridge", PLAIN, f"/api/v1{PLAIN}", "/api/v1/search?q=bridge", "/domains")
 
@@ -115,3 +117,35 @@ def test_a_query_bomb_is_refused_within_two_seconds(small: Explorer, query: str)
         spent = time.process_time() - before
         assert 400 <= reply.status < 500, reply.text[:300]
         assert spent < MOST_SECONDS
+
+
+def _damaged(root: Path, chance: random.Random) -> None:
+    """Change some bytes of one file of the index, in a copy that nobody else links to."""
+    files = [path for path in (root / "search").rglob("*") if path.is_file()]
+    path = chance.choice(files)
+    body = bytearray(path.read_bytes())
+    for _ in range(chance.choice((1, 8, 64))):
+        body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
+    path.unlink()
+    path.write_bytes(body)
+
+
+def test_a_damaged_index_is_told_with_its_cure_and_ends_nothing(
+    small_root: Path, tmp_path: Path
+) -> None:
+    statuses: Counter[int] = Counter()
+    for seed in range(DAMAGES):
+        root = tmp_path / str(seed)
+        shutil.copytree(small_root, root)
+        _damaged(root, random.Random(seed))
+        cache = {"NEWS_PLATFORM_SEARCH_CACHE": str(tmp_path / f"cache{seed}")}
+        with exploring(root, **cache) as running:
+            for query in ("bridge", "hostileword", "%22old+bridge%22&sort=date"):
+                reply = running.get(f"/api/v1/search?q={query}&limit=50")
+                statuses[reply.status] += 1
+                if reply.status != 200:
+                    message = reply.json["error"]["message"]
+                    assert "search --build" in message and str(tmp_path) not in message, message
+            assert running.get("/domains").status == 200
+        shutil.rmtree(root)
+    assert statuses.keys() == {200, 503}, statuses

@@ -2,23 +2,25 @@
 
 import json
 import os
+import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 
 from news_platform.errors import InputError
 from news_platform.resources import open_resources
+from news_platform.server.answers import MAX_CHARACTERS, NOTICE, SqlProcesses
 from news_platform.server.app_state import AppState
 from news_platform.server.guards import ServerOptions, guarded
-from news_platform.server.mcp import MAX_CHARACTERS, NOTICE, create_mcp
+from news_platform.server.mcp import create_mcp
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
-from news_platform.storage.queries import QueryLimits
 from news_platform.web.urls import url_hash
 from news_platform_tests.server.explorer import serving
 from news_platform_tests.server.hostile import HOSTILE
@@ -36,13 +38,17 @@ def _state(root: Path, cache: str, **environ: str) -> AppState:
 
 
 @pytest.fixture(scope="module")
-def demo_state(finished_demo: Demo, search_cache: str) -> AppState:
-    return _state(finished_demo.root, search_cache, NEWS_PLATFORM_SAMPLE="1")
+def demo_state(finished_demo: Demo, search_cache: str) -> Iterator[AppState]:
+    state = _state(finished_demo.root, search_cache, NEWS_PLATFORM_SAMPLE="1")
+    yield state
+    state.sql.close()
 
 
 @pytest.fixture(scope="module")
-def hostile_state(small_root: Path, search_cache: str) -> AppState:
-    return _state(small_root, search_cache)
+def hostile_state(small_root: Path, search_cache: str) -> Iterator[AppState]:
+    state = _state(small_root, search_cache)
+    yield state
+    state.sql.close()
 
 
 def _called(state: AppState, *calls: tuple[str, Mapping[str, Any]]) -> list[tuple[bool, str]]:
@@ -136,38 +142,76 @@ def test_a_wrong_question_is_an_error_that_a_model_can_read(demo_state: AppState
         assert "Traceback" not in text and len(text) < 2_000
 
 
-def test_an_endless_query_ends_and_rows_are_limited(demo_state: AppState) -> None:
-    limits = QueryLimits(max_rows=5, timeout_seconds=0.3)
-    endless = "select count(*) from range(1000000000) a, range(1000000) b where a.range = -b.range"
-    with pytest.raises(InputError, match="took longer than"):
-        demo_state.news.sql(endless, limits=limits)
-    assert demo_state.news.sql("select * from range(100)", limits=limits).height == 5
-    (many,) = map(_data, _called(demo_state, ("sql", {"query": "select * from range(1000)"})))
-    assert len(many["data"]["rows"]) == 200
+TOO_MUCH = {
+    "select count(*) from range(1000000000) a, range(1000000) b where a.range = -b.range": "longer",
+    "select length(repeat('x', 4000000000))": "MB|emory",
+    "select 'infinity'::date": "out-of-range date",
+    "select interval 1 month": "VARCHAR",
+}
 
 
-def test_the_command_speaks_over_standard_input_and_output(
+def test_no_query_ends_the_server_or_takes_more_than_its_limits(hostile_state: AppState) -> None:
+    limited = SqlProcesses(hostile_state.resources.settings, seconds=2)
+    started = time.monotonic()
+    for query, expected in TOO_MUCH.items():
+        with pytest.raises(InputError, match=expected):
+            limited.answer(query)
+    assert time.monotonic() - started < 2 * len(TOO_MUCH) + 15  # processes start in between
+    document = json.loads(limited.answer("select * from range(1000)"))
+    assert len(document["data"]["rows"]) == 200
+    limited.close()
+
+
+def test_an_error_has_the_notice_and_no_hidden_characters(hostile_state: AppState) -> None:
+    query = "select '\u202egnp.exe\x1b[31m \ud83d'::int"
+    (answer,) = _called(hostile_state, ("sql", {"query": query.encode(errors="replace").decode()}))
+    assert answer[0]
+    document = json.loads(answer[1].partition(": ")[2])
+    assert document["notice"] == NOTICE
+    assert "Could not convert" in document["error"] or "onversion" in document["error"]
+    assert not set(answer[1]) & set("\u202e\x1b")
+
+
+def test_the_command_answers_every_line_of_standard_input(
     small_root: Path, search_cache: str
 ) -> None:
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "news_platform.cli", "mcp", "--root", str(small_root)],
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    start = {**client, "clientInfo": {"name": "test", "version": "1"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}),
+        '{"jsonrpc": "2.0", "method": "notifications/initialized"}',
+    ]
+    # A lone half of a character, which no UTF-8 spells, a whole one, and an escaped backslash.
+    for number, query in enumerate((r"bridge\ud800", r"bridge", r"\ud83d\ude00 \\\\ud800 \udc00")):
+        call = f'{{"name": "search", "arguments": {{"query": "{query}"}}}}'
+        lines.append(
+            f'{{"jsonrpc": "2.0", "id": {number + 1}, "method": "tools/call", "params": {call}}}'
+        )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "news_platform.cli", "mcp", "--root", str(small_root)],
         env={**os.environ, "NEWS_PLATFORM_SEARCH_CACHE": search_cache},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-
-    async def call(client: Client) -> Any:
-        return await client.call_tool("search", {"query": "bridge"})
-
-    result = _with(Client(server), call)
-    document = json.loads(result.content[0].text)
-    assert document["data"]["count"] == 2
+    assert process.stdin is not None and process.stdout is not None
+    with process:
+        answers = []
+        for line in lines:
+            process.stdin.write(f"{line}\n".encode())
+            process.stdin.flush()
+            if '"id"' in line:
+                answers.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+    assert [answer["id"] for answer in answers] == [0, 1, 2, 3]
+    texts = [json.loads(one["result"]["content"][0]["text"]) for one in answers[1:3]]
+    assert [text["data"]["count"] for text in texts] == [2, 2]
 
 
 @pytest.fixture
 def http_port(hostile_state: AppState) -> Iterator[int]:
     app = create_mcp(hostile_state).streamable_http_app(stateless_http=True, json_response=True)
     options = ServerOptions(token="a-long-and-secret-token", requests_per_minute=0)
-    with serving(guarded(app, options, methods=("GET", "POST", "DELETE")), free_port()) as running:
+    with serving(guarded(app, options, methods=("POST",)), free_port()) as running:
         yield running.port
 
 

@@ -36,6 +36,12 @@ class Demo:
         return {row["asset"]: row["built"] for row in document["assets"] if row["built"]}
 
     @property
+    def reads(self) -> Mapping[str, list[str]]:
+        """Return the datasets that the builds of each asset read."""
+        found: dict[str, list[str]] = json.loads((self.folder / "reads.json").read_text())
+        return found
+
+    @property
     def environ(self) -> Mapping[str, str]:
         """Return what a process needs to work on this demo."""
         return {
@@ -101,7 +107,8 @@ def _kept_folder() -> Path | None:
 
 def _run(demo: Demo) -> None:
     prepare_home(demo.home)
-    words = ["-m", "news_platform.cli", "demo", "--root", str(demo.root), "--json"]
+    words = ["-m", "news_platform_tests.servers.recorded_demo", str(demo.folder / "reads.json")]
+    words += ["demo", "--root", str(demo.root), "--json"]
     done = subprocess.run(
         [sys.executable, *words],
         cwd=PROJECT,

@@ -1,7 +1,8 @@
 """Small pages for the tests: the seed's examples, and an institution's page with everything."""
 
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.segment import SegmentedPage, SourcePage, segment
+from news_platform.source_records.segment import SegmentedPage, segment
+from news_platform.source_records.snapshots import SourcePage
 
 URL = "https://u1.edu/eng/depts"
 

@@ -2,11 +2,11 @@
 
 import time
 
-from news_platform.source_records.segment import PageResult, SegmentJob
+from news_platform.source_records.segment import SegmentJob, SnapshotResult
 from news_platform.source_records.worker import segment_job
 
 
-def sleep_over_slow(job: SegmentJob) -> PageResult:
+def sleep_over_slow(job: SegmentJob) -> SnapshotResult:
     """Segment a snapshot; hang if its path contains "slow"."""
     if "slow" in job.snapshot.path:
         time.sleep(60)

@@ -15,7 +15,8 @@ from news_platform.datasets.source_records import (
 )
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.pipeline import build_institution
-from news_platform.source_records.segment import PageResult, SegmentJob, Snapshot, segment_job
+from news_platform.source_records.segment import SegmentJob, SnapshotResult, segment_job
+from news_platform.source_records.snapshots import Snapshot
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform_tests.isolation.injection import (
@@ -34,7 +35,7 @@ FAILING: list[Step] = []
 """The steps at which the snapshots `victim0`, `victim1`, … fail."""
 
 
-def fail_at_step(job: SegmentJob) -> PageResult:
+def fail_at_step(job: SegmentJob) -> SnapshotResult:
     """Segment a snapshot, or raise at its step, once."""
     victim = re.search(r"victim(\d+)", job.snapshot.path)
     if victim is None:

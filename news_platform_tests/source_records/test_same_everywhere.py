@@ -12,7 +12,8 @@ import pytest
 # Segments every n-th page of a folder and prints all ids, texts and languages.
 SEGMENT = """
 import gzip, json, pathlib, sys
-from news_platform.source_records.segment import SourcePage, segment
+from news_platform.source_records.segment import segment
+from news_platform.source_records.snapshots import SourcePage
 from news_platform.source_records.options import SegmentOptions
 
 found = {}

@@ -10,7 +10,7 @@ from news_platform.storage.engines import DatasetEngine
 from news_platform.storage.objects.interfaces import Body, ObjectInfo
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.removal import ApplyReport, TakedownPart
+from news_platform.takedowns.removal import ApplyReport, EnginePart
 from news_platform.takedowns.requests import TakedownTerms, add_request, new_request
 from news_platform.takedowns.rows import TakedownTarget
 
@@ -54,9 +54,9 @@ def target(kind: str, *values: str) -> TakedownTarget:
     return TakedownTarget(Takedowns.of([asked(kind, *values)]))
 
 
-def engine_part(engine: DatasetEngine) -> TakedownPart:
+def engine_part(engine: DatasetEngine) -> EnginePart:
     """Return the part of an engine alone, without what follows from it."""
-    return TakedownPart(engine.dataset.name, lambda it, _: engine.find(it), engine.remove_rows)
+    return EnginePart(lambda: engine, engine.dataset.name)
 
 
 def served(

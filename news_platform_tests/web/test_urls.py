@@ -23,7 +23,7 @@ CANONICAL = {
     "a default port goes": ("https://site.org:443/a", "https://site.org/a"),
     "another port stays": ("https://site.org:80/a", "https://site.org:80/a"),
     "the root dot goes": ("http://site.org./a", "http://site.org/a"),
-    "a login stays": ("http://Me:pw@site.org/", "http://Me:pw@site.org/"),
+    "a login goes": ("http://Me:pw@site.org/", "http://site.org/"),
     "punycode for other scripts": ("http://bücher.de/", "http://xn--bcher-kva.de/"),
     "an IPv6 host keeps brackets": ("http://[::1]:80/", "http://[::1]/"),
     "dot segments go": ("http://site.org/a/./b/../c", "http://site.org/a/c"),

@@ -13,6 +13,7 @@ from dagster._time import get_current_datetime
 from pydantic import TypeAdapter
 
 from news_platform.resources import Clock, Crawl, DataRoot, Resources
+from news_platform.setting_sections.platform import CheckSettings
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import write_listings
@@ -156,10 +157,10 @@ class Place:
                 "NEWS_PLATFORM_BUCKETS": "32",
                 "NEWS_PLATFORM_LATE_HOURS": str(self.plan.options.late_hours),
                 "NEWS_PLATFORM_ALERT_WEBHOOK": self._webhook,
-                # A fifth of a second of real time: the simulated clock stands still in a run.
-                "NEWS_PLATFORM_CHECKS_MAX_HOURS": "0.00005",
             }
         )
+        # A fifth of a second of real time: the simulated clock stands still in a run.
+        settings = settings.model_copy(update={"checks": CheckSettings(max_hours=0.00005)})
         return SimulatedResources(settings, plan=self.plan if is_disturbed else None)
 
     def write_webhook(self, port: int) -> None:

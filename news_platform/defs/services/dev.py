@@ -24,7 +24,12 @@ from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
 from dagster_shared.ipc import get_ipc_shutdown_pipe, send_ipc_shutdown_message
 
+from news_platform.defs.housekeeping import adopt
+from news_platform.errors import NewsPlatformError
+from news_platform.resources import open_resources, store_options
 from news_platform.settings import load_settings
+from news_platform.storage.commit.root import read_world
+from news_platform.storage.objects.store import open_store
 
 _STOP_SECONDS = 60.0
 # The explorer has nothing to finish.
@@ -48,6 +53,7 @@ def run_services(host: str, port: int, workspace: str, server_port: int | None) 
     configure_loggers(formatter=lines, log_level="INFO")
     setup_interrupt_handlers()  # TERM ends it as Ctrl-C does
     ended: str | None = None
+    _adopt_root()
     with contextlib.suppress(KeyboardInterrupt), _code_server(workspace) as served:
         commands = {
             "webserver": [_WEBSERVER, "-h", host, "-p", str(port), "-w", served],
@@ -59,6 +65,20 @@ def run_services(host: str, port: int, workspace: str, server_port: int | None) 
             ended = _first_to_end(processes)
     if ended:
         raise click.ClickException(ended)
+
+
+def _adopt_root() -> None:
+    """Tell a new home what the root holds: else everything would show as missing."""
+    settings = load_settings(os.environ)
+    with DagsterInstance.get() as instance:
+        if instance.get_asset_keys(limit=1):
+            return
+        try:
+            if read_world(open_store(settings.root, options=store_options(settings))) is not None:
+                done = adopt(open_resources(settings), instance)
+                _LOG.info("Reported %d stored partitions to a new home", done.materializations)
+        except NewsPlatformError as error:
+            _LOG.warning("Cannot report what the root holds: %s", error)
 
 
 def dagster_log_format(form: str) -> str:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
-from resiliparse.parse.html import HTMLTree
+from resiliparse.parse.html import DOMNode, HTMLTree
 
 from news_platform.datasets.domain_metadata import UseStatement
 from news_platform.domain_metadata.signals.robots_signals import (
@@ -17,6 +18,7 @@ from news_platform.domain_metadata.signals.statements import (
     System,
     raw_text,
 )
+from news_platform.domain_metadata.signals.well_known import parse_rsl
 from news_platform.html.links import join_link
 
 RSL_TYPE = "application/rsl+xml"
@@ -51,36 +53,41 @@ def parse_header_signals(headers: Headers, *, url: str) -> list[UseStatement]:
 
 
 def parse_html_signals(tree: HTMLTree, *, url: str) -> list[UseStatement]:
-    """Return the statements in the meta and link elements of a page."""
+    """Return the statements in the meta, link and script elements of a page."""
     root = tree.document
     if root is None:
         return []
-    found: list[UseStatement] = []
-    policy = ""
-    for node in root.get_elements_by_tag_name("meta"):
-        name = (node.getattr("name") or "").strip().lower()
-        content = node.getattr("content") or ""
-        if name in _META_AGENTS:
-            agents = () if name == "robots" else (name,)
-            source = f'{url} <meta name="{name}">'
-            found += _rules(content, system="robots_meta", source=source, agents=agents)
-        elif name == "tdm-reservation":
-            source = f'{url} <meta name="tdm-reservation">'
-            found.append(_reservation(content, source=source))
-        elif name == "tdm-policy":
-            policy = content
-    if policy:
-        source = f'{url} <meta name="tdm-policy">'
-        found.append(
-            UseStatement("tdmrep", source, raw_text(policy), "tdm-policy", policy, path=HOME_PAGE)
-        )
+    found = list(_meta_signals(root, url=url))
     for node in root.get_elements_by_tag_name("link"):
         if (node.getattr("type") or "").strip().lower() == RSL_TYPE and "license" in (
             node.getattr("rel") or ""
         ).lower().split():
             href = node.getattr("href") or ""
             found.append(_license_link(href, url=url, source=f"{url} <link rel=license>"))
+    for node in root.get_elements_by_tag_name("script"):
+        if (node.getattr("type") or "").strip().lower() == RSL_TYPE:
+            terms = parse_rsl(node.text.strip().encode(), source=f"{url} <script>")
+            # Lines are counted from the start of the element, not of the page.
+            found += [replace(one, line=None) for one in terms]
     return found
+
+
+def _meta_signals(root: DOMNode, *, url: str) -> Iterator[UseStatement]:
+    policy = ""
+    for node in root.get_elements_by_tag_name("meta"):
+        name = (node.getattr("name") or "").strip().lower()
+        content = node.getattr("content") or ""
+        source = f'{url} <meta name="{name}">'
+        if name in _META_AGENTS:
+            agents = () if name == "robots" else (name,)
+            yield from _rules(content, system="robots_meta", source=source, agents=agents)
+        elif name == "tdm-reservation":
+            yield _reservation(content, source=source)
+        elif name == "tdm-policy":
+            policy = content
+    if policy:
+        source = f'{url} <meta name="tdm-policy">'
+        yield UseStatement("tdmrep", source, raw_text(policy), "tdm-policy", policy, path=HOME_PAGE)
 
 
 def _robots_tag(line: str, *, source: str) -> list[UseStatement]:

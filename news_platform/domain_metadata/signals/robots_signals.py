@@ -11,7 +11,7 @@ from news_platform.domain_metadata.signals.statements import (
     EVERYWHERE,
     raw_text,
 )
-from news_platform.web.robots import Robots, UseLine
+from news_platform.web.robots import Robots, UseLine, product_token
 
 _OWS = r"[ \t]*"
 _KEY = r"[a-z*][a-z0-9_.*-]*"
@@ -134,11 +134,17 @@ def parse_content_usage(
 
 
 def license_urls(statements: Iterable[UseStatement], agent: str) -> list[str]:
-    """Return the licence URLs for an agent; those of its group replace the global ones."""
+    """Return the licence URLs for an agent; those of its group replace the global ones.
+
+    A page that carries a licence adds it to what robots.txt says.
+    """
     links = [one for one in statements if one.system == "rsl" and one.label == "license"]
-    named = [one for one in links if agent.lower() in one.agents]
+    named = [one for one in links if {agent.lower(), product_token(agent)} & {*one.agents}]
     everyone = [one for one in links if "*" in one.agents]
-    chosen = named or everyone or [one for one in links if not one.agents]
+    whole = [one for one in links if not one.agents]
+    chosen = named or everyone
+    # The source of a header or element is the URL, a blank and its name.
+    chosen += [one for one in whole if not chosen or " " in one.source]
     return list(dict.fromkeys(one.value for one in chosen if one.value))
 
 
@@ -154,7 +160,7 @@ def _outside_groups(
             # AIPREF defines the line only inside a group.
             raw = raw_text(line.value)
             flags = ("outside_group", *extra)
-            yield UseStatement("content_usage", source, raw, "", None, flags=flags)
+            yield UseStatement("content_usage", source, raw, "", flags=flags, line=line.line)
         else:
             flags = extra if line.key == "license" else ("outside_group", *extra)
             yield from _line(line, source=source, agents=(), extra=flags)
@@ -169,7 +175,7 @@ def _line(
         found = _usage_rule(line.value, source=source, agents=agents)
     else:
         found = [_license(line.value, source=source, agents=agents)]
-    return [replace(one, flags=(*one.flags, *extra)) for one in found] if extra else found
+    return [replace(one, flags=(*one.flags, *extra), line=line.line or None) for one in found]
 
 
 def _usage_rule(text: str, *, source: str, agents: tuple[str, ...]) -> list[UseStatement]:

@@ -10,25 +10,31 @@ Rules of precedence (their sources are in docs/usage_signals.md):
    is `conflicting`; whoever acts on it must treat it as a refusal.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Literal
 
-from news_platform.datasets.domain_metadata import UseStatement
+from news_platform.datasets.domain_metadata import ROBOTS_FILE, RobotsFacts, UseStatement
+from news_platform.domain_metadata.signals.robots_signals import license_urls
 from news_platform.domain_metadata.signals.statements import (
     EVERYWHERE,
-    HOME_PAGE,
-    PURPOSES,
     Effect,
     Purpose,
     effect_of,
 )
-from news_platform.web.robots import AI_BOTS, Robots, RobotsRule
+from news_platform.web.robots import AI_BOTS, Robots, RobotsRule, product_token
 
 EVERYBODY = "*"
 """The name of a crawler that has no group of its own."""
 
 Verdict = Literal["allow", "refuse", "partial", "unspecified", "conflicting"]
+
+MAX_AGE = timedelta(days=90)
+"""A statement that was last read longer ago than this does not count for a verdict."""
+NO_RULES = Robots(())
+_WHOLE_SITE = frozenset({EVERYWHERE, "*", "/*"})
+_ANY_PAGE = "/~"
 
 # The purposes that a crawler's operator states: a group of its own speaks about these.
 _BOT_PURPOSES: dict[str, tuple[Purpose, ...]] = {
@@ -50,10 +56,56 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict and the findings that led to it; an unspecified verdict has none."""
+    """A verdict and the findings that led to it; an unspecified verdict has none.
+
+    `is_stale` means that statements were left out because they were last read too long ago.
+    """
 
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
+    is_stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """All that a site has stated as of a time: the rules of its robots.txt, and statements.
+
+    `robots` tells where the rules were read, and when.
+    """
+
+    rules: Robots
+    statements: Sequence[UseStatement]
+    robots: RobotsFacts
+    at: datetime
+
+    def decide(self, bot: str, purpose: Purpose, path: str | None = None) -> Decision:
+        """Return the verdict; what was last read over 90 days before does not count for it."""
+        fresh = self._fresh()
+        found = fresh._decide(bot, purpose, path)
+        if fresh is self:
+            return found
+        return replace(found, is_stale=self._decide(bot, purpose, path) != found)
+
+    def _fresh(self) -> "Stated":
+        oldest = self.at - MAX_AGE
+        statements = [one for one in self.statements if not _is_before(one.read_at, oldest)]
+        rules = NO_RULES if _is_before(self.robots.read_at, oldest) else self.rules
+        if rules is self.rules and len(statements) == len(self.statements):
+            return self
+        return replace(self, rules=rules, statements=statements)
+
+    def _decide(self, bot: str, purpose: Purpose, path: str | None) -> Decision:
+        found = decide(self.statements, rules=self.rules, bot=bot, purpose=purpose, path=path)
+        robots, (first, *_) = self.robots, (*found.findings, None)
+        if first is None or first.statement.system != "robots":
+            return found
+        source = robots.final_url or robots.url
+        rule = replace(first.statement, source=source, sha256=robots.sha256, read_at=robots.read_at)
+        return replace(found, findings=(replace(first, statement=rule), *found.findings[1:]))
+
+
+def _is_before(read_at: datetime | None, oldest: datetime) -> bool:
+    return read_at is not None and read_at < oldest
 
 
 def decide(
@@ -62,49 +114,20 @@ def decide(
     rules: Robots,
     bot: str,
     purpose: Purpose,
-    path: str = "/",
-    source: str = "robots.txt",
+    path: str | None = None,
 ) -> Decision:
-    """Return the verdict for a crawler and a purpose on a path; `/` stands for the whole site."""
-    access = _access(rules, bot=bot, purpose=purpose, path=path, source=source)
-    bound = [one for one in statements if _binds(one, bot=bot, rules=rules)]
-    return _combine(access, bound, own=_has_own_group(rules, bot), purpose=purpose, path=path)
+    """Return the verdict for a crawler and a purpose on a page, or on the site if `path` is None.
 
-
-def verdicts_for_everybody(
-    statements: Sequence[UseStatement], *, rules: Robots, source: str
-) -> dict[Purpose, Verdict]:
-    """Return the verdict on every purpose for a crawler without a group of its own."""
-    # The access of everybody is a statement about indexing alone, or else a refusal of everything.
-    access = _access(rules, bot=EVERYBODY, purpose="index", path=EVERYWHERE, source=source)
-    is_refused = access is not None and access.effect == "refuse"
-    bound = [one for one in statements if _binds(one, bot=EVERYBODY, rules=rules)]
-    return {
-        purpose: _combine(
-            access if is_refused or purpose == "index" else None,
-            bound,
-            own=False,
-            purpose=purpose,
-            path=EVERYWHERE,
-        ).verdict
-        for purpose in PURPOSES
-    }
-
-
-def _combine(
-    access: Finding | None,
-    bound: Sequence[UseStatement],
-    *,
-    own: bool,
-    purpose: Purpose,
-    path: str,
-) -> Decision:
-    """Return the verdict that follows from access and from the statements that bind the crawler."""
+    A refusal of a part of the site, its home page included, makes the verdict on it `partial`.
+    """
+    own = _has_own_group(rules, bot)
+    access = _access(rules, bot=bot, own=own, purpose=purpose, path=path)
     if access is not None and access.effect == "refuse":
         return Decision("refuse", (access,))
+    bound = _bound(statements, bot=bot, own=own)
     findings = list(_findings(bound, purpose=purpose, path=path))
     # Access that everybody has is the weakest statement: any other about the purpose replaces it.
-    if access is not None and (not findings or own):
+    if access is not None and (not findings or own or access.effect == "partial"):
         findings.insert(0, access)
     return Decision(_verdict(findings), tuple(findings))
 
@@ -118,55 +141,63 @@ def _verdict(findings: Iterable[Finding]) -> Verdict:
     return next(iter(effects), "unspecified")
 
 
-def _access(rules: Robots, *, bot: str, purpose: Purpose, path: str, source: str) -> Finding | None:
+def _access(
+    rules: Robots, *, bot: str, own: bool, purpose: Purpose, path: str | None
+) -> Finding | None:
     """Return what the access rules say, or None if they say nothing about the purpose."""
-    own = _has_own_group(rules, bot)
-    agent = bot.lower() if own else EVERYBODY
-    allowed = rules.allows_crawler(bot, path)
-    if not allowed:
-        raw = _deciding_rule(rules, bot=bot, path=path)
-        return _robots_finding("refuse", raw, agent=agent, source=source)
+    if path is None:
+        policy = rules.policy(bot)
+        if policy in ("disallow_all", "partial"):
+            closed = [rule for group in rules.groups_of(bot) for rule in group.rules]
+            first = next(rule for rule in closed if rule.pattern and not rule.allow)
+            return _robots_finding(
+                "refuse" if policy == "disallow_all" else "partial", first, bot=bot, own=own
+            )
+    elif not rules.allows_crawler(bot, path):
+        return _robots_finding("refuse", _deciding_rule(rules, bot, path), bot=bot, own=own)
     # Rules for everybody grant access; about AI they say nothing.
     speaks = purpose in _PURPOSES_BY_BOT.get(bot.lower(), ()) if own else purpose == "index"
     if not speaks or not any(group.rules for group in rules.groups_of(bot)):
         return None
-    is_partial = path == EVERYWHERE and rules.policy(bot) == "partial"
-    effect: Literal["allow", "partial"] = "partial" if is_partial else "allow"
-    raw = _deciding_rule(rules, bot=bot, path=path) or f"group of {agent}"
-    return _robots_finding(effect, raw, agent=agent, source=source)
+    return _robots_finding("allow", _deciding_rule(rules, bot, path or "/"), bot=bot, own=own)
 
 
 def _robots_finding(
-    effect: Effect | Literal["partial"], raw: str, *, agent: str, source: str
+    effect: Effect | Literal["partial"], rule: RobotsRule | None, *, bot: str, own: bool
 ) -> Finding:
     label = "disallow" if effect == "refuse" else "access"
-    return Finding(effect, UseStatement("robots", source, raw, label, effect, (agent,)))
+    agent = bot.lower() if own else EVERYBODY
+    raw, line = (str(rule), rule.line) if rule else (f"group of {agent}", None)
+    stated = UseStatement(
+        "robots", ROBOTS_FILE, raw, label, effect, (agent,), file=ROBOTS_FILE, line=line
+    )
+    return Finding(effect, stated)
 
 
-def _deciding_rule(rules: Robots, *, bot: str, path: str) -> str:
+def _deciding_rule(rules: Robots, bot: str, path: str) -> RobotsRule | None:
     """Return the line that decides about a path: the longest match, an allow before a disallow."""
     matching = [
-        (rule.priority(path), rule.allow, rule)
+        rule
         for group in rules.groups_of(bot)
         for rule in group.rules
         if rule.pattern and rule.priority(path) >= 0
     ]
-    best = max(matching, key=lambda one: one[:2], default=None)
-    if best is None:
-        return ""
-    return f"{'Allow' if best[2].allow else 'Disallow'}: {best[2].pattern}"
+    return max(matching, key=lambda rule: (rule.priority(path), rule.allow), default=None)
 
 
-def _binds(statement: UseStatement, *, bot: str, rules: Robots) -> bool:
-    """Return whether a statement speaks to a crawler.
+def _bound(statements: Sequence[UseStatement], *, bot: str, own: bool) -> list[UseStatement]:
+    """Return the statements that speak to a crawler.
 
-    One inside a group of robots.txt reaches only the crawlers that select that group.
+    One inside a group of robots.txt reaches only the crawlers that select that group, and so does
+    the licence document that such a line names.
     """
-    if not statement.agents:
-        return True
-    if bot.lower() in statement.agents:
-        return True
-    return EVERYBODY in statement.agents and not _has_own_group(rules, bot)
+    names = {bot.lower(), product_token(bot)} if own else {bot.lower(), EVERYBODY}
+    bound = [one for one in statements if not one.agents or names.intersection(one.agents)]
+    licenses = {one.value for one in statements if one.label == "license"}
+    if licenses:
+        others = licenses.difference(license_urls(bound, bot))
+        bound = [one for one in bound if one.system != "rsl" or one.source not in others]
+    return bound
 
 
 def _has_own_group(rules: Robots, bot: str) -> bool:
@@ -174,16 +205,40 @@ def _has_own_group(rules: Robots, bot: str) -> bool:
 
 
 def _findings(
-    statements: Sequence[UseStatement], *, purpose: Purpose, path: str
+    statements: Sequence[UseStatement], *, purpose: Purpose, path: str | None
 ) -> Iterator[Finding]:
     for system in dict.fromkeys(one.system for one in statements):
         ours = [one for one in statements if one.system == system]
-        if system == "tdmrep":
-            yield from _tdmrep(ours, purpose=purpose, path=path)
-        elif system == "ai_txt":
-            yield from _ai_txt(ours, purpose=purpose, path=path)
+        by_path = _BY_SYSTEM.get(system, _most_specific)
+        if path is not None:
+            yield from by_path(ours, purpose=purpose, path=path)
         else:
-            yield from _most_specific(ours, purpose=purpose, path=path)
+            yield from _of_site(ours, by_path, purpose=purpose)
+
+
+def _of_site(
+    statements: Sequence[UseStatement], by_path: "_ByPath", *, purpose: Purpose
+) -> Iterator[Finding]:
+    """Yield what a system states about a page that no statement singles out, and about parts.
+
+    A grant of a part says nothing about the site.
+    """
+    whole = list(by_path(statements, purpose=purpose, path=_ANY_PAGE))
+    is_refused, is_lifted = any(one.effect == "refuse" for one in whole), False
+    for pattern in dict.fromkeys(one.path for one in statements if one.path not in _WHOLE_SITE):
+        part = by_path(statements, purpose=purpose, path=_example(pattern))
+        refusal = next((one for one in part if one.effect == "refuse"), None)
+        is_lifted |= refusal is None
+        if refusal is not None and not is_refused:
+            whole.append(replace(refusal, effect="partial"))
+    for one in whole:
+        yield replace(one, effect="partial") if one.effect == "refuse" and is_lifted else one
+
+
+def _example(pattern: str) -> str:
+    """Return a path that a pattern covers."""
+    path = pattern.removesuffix("$").replace("*", "x")
+    return path if path.startswith("/") else f"/{path}"
 
 
 def _most_specific(
@@ -205,20 +260,6 @@ def _most_specific(
         ]
     refused = [one for one in found if one.effect == "refuse"]
     yield from refused or found
-    if path == EVERYWHERE and not refused:
-        yield from _elsewhere(speaking, purpose=purpose)
-
-
-def _elsewhere(statements: Sequence[UseStatement], *, purpose: Purpose) -> Iterator[Finding]:
-    """Yield refusals of parts of the site, when the question is about the whole of it."""
-    for one in statements:
-        if effect_of(one, purpose) == "refuse" and one.path not in (
-            EVERYWHERE,
-            HOME_PAGE,
-            "/*",
-            "*",
-        ):
-            yield Finding("partial", one)
 
 
 def _tdmrep(
@@ -238,8 +279,6 @@ def _tdmrep(
     effect = effect_of(chosen, purpose) if chosen else None
     if chosen and effect:
         yield Finding(effect, chosen)
-    elif path == EVERYWHERE:
-        yield from _elsewhere(reservations, purpose=purpose)
 
 
 def _ai_txt(
@@ -251,8 +290,10 @@ def _ai_txt(
     effect = effect_of(best, purpose) if best else None
     if best and effect:
         yield Finding(effect, best)
-    elif path == EVERYWHERE:
-        yield from _elsewhere(statements, purpose=purpose)
+
+
+_ByPath = Callable[..., Iterator[Finding]]
+_BY_SYSTEM: Mapping[str, _ByPath] = {"tdmrep": _tdmrep, "ai_txt": _ai_txt}
 
 
 def _place(statement: UseStatement) -> str:

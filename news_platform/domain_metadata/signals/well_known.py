@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from typing import cast
 from urllib.parse import urlsplit
 
 from lxml import etree
@@ -45,7 +46,7 @@ def parse_ai_txt(body: bytes, *, source: str) -> list[UseStatement]:
         return [_unreadable("ai_txt", source, body)]
     found: list[UseStatement] = []
     agents: tuple[str, ...] = ()
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
         match = _FIELD.match(line)
         key, value = (match.group(1).lower(), match.group(2)) if match else ("", "")
         if key == "user-agent":
@@ -55,11 +56,13 @@ def parse_ai_txt(body: bytes, *, source: str) -> list[UseStatement]:
         elif key in ("disallow", "allow") and value:
             pattern = value if value.startswith(("/", "*")) else f"/{value}"
             raw = raw_text(line.strip())
-            found.append(UseStatement("ai_txt", source, raw, key, "yes", agents, pattern))
+            found.append(
+                UseStatement("ai_txt", source, raw, key, "yes", agents, pattern, line=number)
+            )
         elif key and not line.lstrip().startswith("#"):
             raw = raw_text(line.strip())
             flags = ("unknown_format",)
-            found.append(UseStatement("ai_txt", source, raw, key, None, flags=flags))
+            found.append(UseStatement("ai_txt", source, raw, key, flags=flags, line=number))
     return found[:_MAX_RULES]
 
 
@@ -70,6 +73,7 @@ def parse_trust_txt(body: bytes, *, source: str) -> list[UseStatement]:
         return [_unreadable("trust_txt", source, body)]
     lines = [line.strip() for line in text.splitlines()]
     stated = [line for line in lines if line.lower().startswith("datatrainingallowed=")]
+    first = lines.index(stated[0]) + 1 if stated else None
     values = {line.partition("=")[2].partition("#")[0].strip().lower() for line in stated}
     if not values:
         return []
@@ -79,7 +83,8 @@ def parse_trust_txt(body: bytes, *, source: str) -> list[UseStatement]:
     if not known:
         flags = ("unknown_value",)
     raw = raw_text("\n".join(stated))
-    return [UseStatement("trust_txt", source, raw, "datatrainingallowed", value, flags=flags)]
+    label = "datatrainingallowed"
+    return [UseStatement("trust_txt", source, raw, label, value, flags=flags, line=first)]
 
 
 def is_llms_txt(body: bytes) -> bool:
@@ -179,11 +184,10 @@ def _content(content: etree._Element, *, source: str) -> Iterator[UseStatement]:
     if not licenses:
         yield _invalid(source, "content_without_license", raw=_raw(content), path=path)
     needs_token = ("token_required",) if content.get("server") else ()
+    raw, line = raw_text(_raw(content)), cast(int | None, content.sourceline)
     for label, (value, flags) in _terms(licenses).items():
-        raw = raw_text(_raw(content))
-        yield UseStatement(
-            "rsl", source, raw, label, value, path=path, flags=(*flags, *needs_token)
-        )
+        flags = (*flags, *needs_token)
+        yield UseStatement("rsl", source, raw, label, value, path=path, flags=flags, line=line)
 
 
 def _terms(licenses: list[etree._Element]) -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -38,6 +38,7 @@ MAX_FEED_URL = 2_000
 _REMARK = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
 # A remark must not contain the brackets that mark its end.
 _NO_BRACKETS = str.maketrans("[]", "()")
+_MOST_DUE = 1_000
 _LEASES = LeaseTable(key=FEEDS.c.feed_url_canon, time=FEEDS.c.claimed_until)
 
 
@@ -240,11 +241,23 @@ def unknown_feeds(engine: sa.Engine, candidates: Iterable[str]) -> list[str]:
 
 
 def has_due_feeds(engine: sa.Engine, *, now: datetime) -> bool:
-    """Return whether any feed is due for a poll."""
+    """Return whether a poll is due: a feed has waited for others for a sixth of its interval.
+
+    Hundreds of feeds of few hours become due one by one, all day long: they are polled together.
+    """
     due = sa.or_(FEEDS.c.next_poll_at.is_(None), FEEDS.c.next_poll_at <= now)
-    chosen = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.status.in_(POLLED), due).limit(1)
+    chosen = (
+        sa.select(FEEDS.c.next_poll_at, FEEDS.c.interval_seconds)
+        .where(FEEDS.c.status.in_(POLLED), due)
+        .order_by(FEEDS.c.next_poll_at)
+        .limit(_MOST_DUE)
+    )
     with read_transaction(engine) as connection:
-        return connection.execute(chosen).one_or_none() is not None
+        found = connection.execute(chosen).all()
+    # Far more than wait for each other: a backlog.
+    if len(found) == _MOST_DUE:
+        return True
+    return any(at is None or now >= at + timedelta(seconds=(wait or 0) / 6) for at, wait in found)
 
 
 def move_feed(

@@ -1,8 +1,9 @@
-"""Run saved queries: read the file, find new matches, deliver them, write their feeds.
+"""Run saved queries: read the file, find new matches, deliver them.
 
 Articles are taken by the number of their last change. The matches and the number up to which a
 query has seen the ledger are written in one transaction: an article is matched once, whatever
-process dies when. A new query begins with the articles that come after it.
+process dies when. A new query begins with the articles that are stored after it: what re-extraction
+or retention changes in older ones is not news.
 """
 
 import hashlib
@@ -28,7 +29,6 @@ from news_platform.rss.saved_queries.delivery import (
     DeliveryOptions,
     DeliveryReport,
     deliver_matches,
-    write_match_feeds,
 )
 from news_platform.rss.saved_queries.query_file import DEFAULT_PATH, SavedQuery, parse_queries
 from news_platform.storage.objects.store import NotFound, ObjectStore
@@ -37,6 +37,7 @@ from news_platform.storage.sql.engine import read_transaction
 _COLUMNS: tuple[sa.Column[Any], ...] = (
     RAW.c.row_id,
     RAW.c.changed_seq,
+    RAW.c.stored_at,
     RAW.c.source,
     RAW.c.language,
     RAW.c.category_guess,
@@ -59,26 +60,40 @@ class MatchReport:
 def find_matches(engine: sa.Engine, queries: Sequence[SavedQuery], *, now: datetime) -> MatchReport:
     """Compare the articles that changed since the last call with the queries."""
     newest = newest_seq(engine)
-    seen = {query.name: _seen_seq(engine, query) for query in queries}
-    known = [query for query in queries if seen[query.name] is not None]
+    known = {query.name: _read_cursor(engine, query) for query in queries}
+    cursors = {name: _Cursor(newest, now) for name, cursor in known.items() if cursor is None}
     found: list[tuple[str, int]] = []
     articles, reached = 0, 0
-    since = min((seq for seq in seen.values() if seq is not None), default=newest)
+    since = min((cursor.seq for cursor in known.values() if cursor is not None), default=newest)
     for row in _changed_articles(engine, since, newest):
         articles, reached = articles + 1, max(reached, row.changed_seq)
-        found += [
-            (query.name, row.row_id)
-            for query in known
-            if row.changed_seq > (seen[query.name] or 0) and is_match(query, row)
-        ]
+        for query in queries:
+            cursor = known[query.name]
+            is_news = cursor is not None and cursor.is_before(row)
+            if is_news and is_match(query, row):
+                found.append((query.name, row.row_id))
     # Only what was compared counts: our own write would otherwise call for the next one.
-    cursors = {
-        name: newest if seq is None else max(seq, reached)
-        for name, seq in seen.items()
-        if seq is None or reached > seq
-    }
+    for name, cursor in known.items():
+        if cursor is not None and reached > cursor.seq:
+            cursors[name] = _Cursor(reached, cursor.began_at)
     counts = _write(engine, cursors, found, now=now) if cursors else {}
     return MatchReport(articles, counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cursor:
+    """Up to which change a query has seen the ledger, and when it began."""
+
+    seq: int
+    began_at: datetime
+
+    def is_before(self, row: sa.Row[Any]) -> bool:
+        """Return whether an article is stored since the query began, and not yet compared."""
+        return bool(row.changed_seq > self.seq and row.stored_at >= self.began_at)
+
+    def __str__(self) -> str:
+        """Return the value of its Config key."""
+        return f"{self.seq} {self.began_at.isoformat()}"
 
 
 def is_match(query: SavedQuery, row: sa.Row[Any]) -> bool:
@@ -109,18 +124,21 @@ def _changed_articles(engine: sa.Engine, since: int, newest: int) -> Iterator[sa
         yield from connection.execute(chosen.execution_options(yield_per=200))
 
 
-def _seq_key(name: str) -> str:
-    return f"alert {name} seq"
+def _cursor_key(name: str) -> str:
+    return f"alert {name} seen"
 
 
-def _seen_seq(engine: sa.Engine, query: SavedQuery) -> int | None:
-    seen = read_config(engine, _seq_key(query.name))
-    return None if seen is None else int(seen)
+def _read_cursor(engine: sa.Engine, query: SavedQuery) -> _Cursor | None:
+    text = read_config(engine, _cursor_key(query.name))
+    if text is None:
+        return None
+    seq, _, began_at = text.partition(" ")
+    return _Cursor(int(seq), datetime.fromisoformat(began_at))
 
 
 def _write(
     engine: sa.Engine,
-    cursors: Mapping[str, int],
+    cursors: Mapping[str, _Cursor],
     found: Sequence[tuple[str, int]],
     *,
     now: datetime,
@@ -130,8 +148,8 @@ def _write(
         for name, row_id in found:
             if _add_match(change, name, row_id, now=now):
                 counts[name] = counts.get(name, 0) + 1
-        for name, seq in cursors.items():
-            write_config(change, _seq_key(name), str(seq), now=now)
+        for name, cursor in cursors.items():
+            write_config(change, _cursor_key(name), str(cursor), now=now)
     return counts
 
 
@@ -153,7 +171,6 @@ class SavedQueriesReport:
     queries: int
     found: MatchReport
     delivery: DeliveryReport
-    feeds: tuple[str, ...] = ()
 
 
 def read_queries(store: ObjectStore, path: str | None) -> tuple[SavedQuery, ...]:
@@ -196,6 +213,5 @@ def run_saved_queries(
     if not queries:
         return SavedQueriesReport(0, MatchReport(), DeliveryReport())
     found = find_matches(engine, queries, now=clock())
-    feeds = write_match_feeds(engine, store, queries, options=chosen)
     delivery = deliver_matches(engine, queries, variables=variables, options=chosen, clock=clock)
-    return SavedQueriesReport(len(queries), found, delivery, tuple(feeds))
+    return SavedQueriesReport(len(queries), found, delivery)

@@ -37,7 +37,6 @@ class SavedQuery(BaseModel):
     topics: tuple[str, ...] = ()
     webhook: str = Field(default="", repr=False)
     webhook_variable: str = ""
-    feed: bool = True
 
     @field_validator("name")
     @classmethod

@@ -279,8 +279,33 @@ def day_fingerprint(units: Iterable[CollectedUnit]) -> str:
 def read_collected(store: ObjectStore, days: Iterable[date] | None = None) -> list[Collected]:
     """Read the markers of these days, or of all days when None, in the given order of days."""
     if days is None:
-        return parse_listed(store, list_collected(store))
+        months = collected_months(store)
+        return [marker for month in months for marker in read_collected_month(store, month)]
     return parse_listed(store, [unit for day in days for unit in list_collected_day(store, day)])
+
+
+def collected_months(store: ObjectStore) -> list[date]:
+    """Return the first days of all months that have markers; only folders are listed."""
+    years = store.list_folders(COLLECTED)
+    folders = [month for year in years for month in store.list_folders(year)]
+    found = []
+    for folder in folders:
+        with suppress(ValueError):  # a folder of something else
+            year, month = folder.split("/")[-2:]
+            found.append(date.fromisoformat(f"{year}-{month}-01"))
+    return sorted(found)
+
+
+def read_collected_month(store: ObjectStore, month: date) -> list[Collected]:
+    """Read the markers of a month in the order of days and names; its table is parsed once."""
+    # The markers first: one that is combined in between is then found twice, not missed.
+    loose = sorted(store.list(month_folder(month)), key=written_order)
+    found = dict(_read_table(store, month)[0])
+    listed = [unit for unit in (named_unit(info.path) for info in loose) if unit is not None]
+    with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
+        for marker in threads.map(lambda unit: _read(store, unit, found), listed):
+            found[marker_key(marker)] = marker
+    return [found[key] for key in sorted(found)]
 
 
 def parse_listed(store: ObjectStore, units: Sequence[CollectedUnit]) -> list[Collected]:

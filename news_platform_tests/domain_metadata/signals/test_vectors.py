@@ -38,7 +38,11 @@ SHORT = {"a": "allow", "r": "refuse", "p": "partial", "u": "unspecified", "c": "
 
 
 def verdicts(
-    statements: list[UseStatement], *, robots: bytes = b"", bot: str = "AnyBot", path: str = "/"
+    statements: list[UseStatement],
+    *,
+    robots: bytes = b"",
+    bot: str = "AnyBot",
+    path: str | None = "/",
 ) -> str:
     """Return the first letters of the verdicts for index, search, ai_input and ai_train."""
     rules = Robots.parse(robots)
@@ -62,7 +66,18 @@ ROBOTS = [
     (star("Disallow: /"), "GPTBot", "/a", "rrrr", "RFC 9309"),
     (star("Disallow: /p/"), "GPTBot", "/p/a", "rrrr", "RFC 9309"),
     (star("Disallow: /p/"), "GPTBot", "/q", "auuu", "choice: everybody's access is not AI use"),
-    (star("Disallow: /p/"), "GPTBot", "/", "puuu", "choice"),
+    (star("Disallow: /p/"), "GPTBot", None, "pppp", "choice: a part of the site is refused"),
+    (star("Disallow: /p/"), "GPTBot", "/", "auuu", "choice: / is the home page"),
+    (star("Disallow: /", "Allow: /$"), "GPTBot", None, "pppp", "choice"),
+    (star("Disallow: /", "Allow: /$"), "GPTBot", "/", "auuu", "RFC 9309"),
+    (star("Disallow: /"), "GPTBot", None, "rrrr", "RFC 9309"),
+    (
+        star("Disallow: /p/", "Content-Signal: ai-train=yes"),
+        "GPTBot",
+        None,
+        "pppp",
+        "choice: what is closed is not allowed",
+    ),
     (star("Allow: /"), "GPTBot", "/", "auuu", "choice"),
     (star("Disallow:"), "GPTBot", "/", "auuu", "RFC 9309"),
     (b"User-agent: GPTBot\nDisallow: /", "GPTBot", "/", "rrrr", "RFC 9309"),
@@ -71,7 +86,7 @@ ROBOTS = [
     (b"User-agent: GPTBot\nAllow: /", "GPTBot", "/", "uuua", "OpenAI: GPTBot is for training"),
     (b"User-agent: OAI-SearchBot\nAllow: /", "OAI-SearchBot", "/", "aauu", "OpenAI: search"),
     (b"User-agent: ChatGPT-User\nAllow: /", "ChatGPT-User", "/", "uuau", "OpenAI: user-triggered"),
-    (b"User-agent: GPTBot\nDisallow: /x/", "GPTBot", "/", "uuup", "choice"),
+    (b"User-agent: GPTBot\nDisallow: /x/", "GPTBot", None, "pppp", "choice"),
     (b"User-agent: GPTBot\nDisallow: /x/", "GPTBot", "/x/1", "rrrr", "RFC 9309"),
     (b"User-agent: GPTBot\nDisallow: /x/", "GPTBot", "/y", "uuua", "choice"),
     (b"User-agent: AI2Bot\nDisallow: /", "AI2Bot", "/", "rrrr", "RFC 9309"),
@@ -186,7 +201,15 @@ ROBOTS = [
     (star("Content-Usage: /a/train-ai=n"), "Bot", "/a/1", "uuuu", "AIPREF"),
     (star("Content-Usage: /img/*.png$ ai-use=n"), "Bot", "/img/1.png", "uuru", "AIPREF"),
     (star("Content-Usage: /img/*.png$ ai-use=n"), "Bot", "/img/1.jpg", "uuuu", "AIPREF"),
-    (star("Content-Usage: /img/ train-ai=n"), "Bot", "/", "uuup", "choice: part of the site"),
+    (star("Content-Usage: /img/ train-ai=n"), "Bot", None, "uuup", "choice: part of the site"),
+    (star("Content-Usage: /img/ train-ai=y"), "Bot", None, "uuuu", "choice: a part is not all"),
+    (
+        star("Content-Usage: train-ai=n", "Content-Usage: /ok/ train-ai=y"),
+        "Bot",
+        None,
+        "uuup",
+        "choice",
+    ),
     (star("Disallow: /p/", "Content-Usage: /p/ train-ai=y"), "Bot", "/p/1", "rrrr", "AIPREF"),
     (b"Content-Usage: train-ai=n\n" + star("Allow: /"), "Bot", "/", "auuu", "choice"),
     (
@@ -227,7 +250,7 @@ ROBOTS = [
     ids=[f"{n}-{row[0][:40]!r}" for n, row in enumerate(ROBOTS)],
 )
 def test_a_robots_txt_is_read_as_its_sources_say(
-    robots: bytes, bot: str, path: str, expected: str
+    robots: bytes, bot: str, path: str | None, expected: str
 ) -> None:
     assert verdicts([], robots=robots, bot=bot, path=path) == expected
 
@@ -431,7 +454,7 @@ TDMREP = [
     (b'[{"location": "/", "tdm-reservation": 0}]', "/", "uuuu", "TDMRep"),
     (b'[{"location": "/news/*", "tdm-reservation": 1}]', "/news/1", "uurr", "TDMRep"),
     (b'[{"location": "/news/*", "tdm-reservation": 1}]', "/blog", "uuuu", "TDMRep"),
-    (b'[{"location": "/news/*", "tdm-reservation": 1}]', "/", "uupp", "choice: part of the site"),
+    (b'[{"location": "/news/*", "tdm-reservation": 1}]', None, "uupp", "choice: part of the site"),
     (
         b'[{"location":"/","tdm-reservation":1},{"location":"/open/","tdm-reservation":0}]',
         "/open/a",
@@ -462,7 +485,7 @@ TDMREP = [
     [row[:3] for row in TDMREP],
     ids=[f"{row[0][:60]!r} {row[1]}" for row in TDMREP],
 )
-def test_a_tdmrep_file_is_read_in_its_order(body: bytes, path: str, expected: str) -> None:
+def test_a_tdmrep_file_is_read_in_its_order(body: bytes, path: str | None, expected: str) -> None:
     assert verdicts(parse_tdmrep(body, source=f"{URL}tdmrep.json"), path=path) == expected
 
 
@@ -471,6 +494,7 @@ def test_the_page_beats_the_header_and_the_header_beats_the_file() -> None:
     header = parse_header_signals({"tdm-reservation": ["0"]}, url=URL)
     meta = parse_html_signals(HTMLTree.parse('<meta name="tdm-reservation" content="1">'), url=URL)
     assert verdicts([*file, *header]) == "uuuu"
+    assert verdicts([*file, *header], path=None) == "uupp"
     assert verdicts([*file, *header, *meta]) == "uurr"
     assert verdicts([*file, *header], path="/other") == "uurr"
 
@@ -486,7 +510,7 @@ AI_TXT = [
     (b"# Spawning AI\nUser-Agent: *\nDisallow: /", "/", "r", "Spawning"),
     (b"User-agent: */\nDisallow: *.jpg", "/a.jpg", "r", "Spawning's plugin"),
     (b"User-agent: *\nDisallow: *.jpg", "/a.html", "u", "Spawning"),
-    (b"User-agent: *\nDisallow: *.jpg", "/", "p", "choice"),
+    (b"User-agent: *\nDisallow: *.jpg", None, "p", "choice"),
     (b"User-agent: *\nAllow: /", "/", "u", "choice: no grant"),
     (b"User-agent: *\nDisallow: /\nAllow: *.html", "/a.html", "u", "choice"),
     (b"User-agent: other\nDisallow: /", "/", "u", "Spawning"),
@@ -500,7 +524,7 @@ AI_TXT = [
 @pytest.mark.parametrize(
     ("body", "path", "expected"), [row[:3] for row in AI_TXT], ids=[repr(row[0]) for row in AI_TXT]
 )
-def test_an_ai_txt_is_read_by_its_shape(body: bytes, path: str, expected: str) -> None:
+def test_an_ai_txt_is_read_by_its_shape(body: bytes, path: str | None, expected: str) -> None:
     assert verdicts(parse_ai_txt(body, source=f"{URL}ai.txt"), path=path)[3] == expected
 
 
@@ -591,3 +615,26 @@ def test_a_verdict_names_the_statement_that_led_to_it() -> None:
     (finding,) = found.findings
     assert (finding.effect, finding.statement.raw) == ("refuse", "ai-train=no")
     assert finding.statement.source == "https://a/robots.txt"
+
+
+INLINE = '<script type="application/rsl+xml">{}</script>'
+
+
+def test_terms_inside_a_page_are_read() -> None:
+    terms = RSL.format(LICENSE.format("/", '<prohibits type="usage">ai-train</prohibits>'))
+    page = HTMLTree.parse(INLINE.format(f"\n{terms}\n"))
+    assert verdicts(parse_html_signals(page, url=URL)) == "uuur"
+
+
+def test_a_licence_binds_the_crawlers_whose_group_names_it() -> None:
+    robots = b"License: https://a/1\nUser-agent: GPTBot\nLicense: https://a/2\nAllow: /\n"
+    closed, opened = (
+        '<prohibits type="usage">all</prohibits>',
+        '<permits type="usage">all</permits>',
+    )
+    terms = [
+        *parse_rsl(RSL.format(LICENSE.format("/", opened)).encode(), source="https://a/1"),
+        *parse_rsl(RSL.format(LICENSE.format("/", closed)).encode(), source="https://a/2"),
+    ]
+    assert verdicts(terms, robots=robots, bot="ClaudeBot") == "aaaa"
+    assert verdicts(terms, robots=robots, bot="GPTBot")[:3] == "rrr"

@@ -26,7 +26,6 @@ webhook_variable = "ALERT_WEBHOOK_DESK"
 name = "city-hall"
 sources = ["post.example"]
 topics = ["politics"]
-feed = false
 webhook = "https://hooks.example/1"
 """
 
@@ -34,7 +33,7 @@ webhook = "https://hooks.example/1"
 def test_a_file_has_queries_in_order() -> None:
     floods, city = parse_queries(FILE, thing="alerts.toml")
     assert floods.text_query.any_of == ("flood*", "storm", "state of emergency")
-    assert (city.sources, city.topics, city.feed) == (("post.example",), ("politics",), False)
+    assert (city.sources, city.topics) == (("post.example",), ("politics",))
     assert "hooks.example" not in repr(city)
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.segment import SegmentedPage, SourcePage, segment
+from news_platform.source_records.segment import SegmentedPage, segment
+from news_platform.source_records.snapshots import SourcePage
 
 _FOLDER = Path(__file__).parent
 

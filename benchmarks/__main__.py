@@ -1,11 +1,16 @@
-"""Run every benchmark: `make bench`, or `python -m benchmarks NAME...` for some of them."""
+"""Run every benchmark: `make bench`, or some of them: `python -m benchmarks NAME... [OPTION...]`.
+
+Options after the names are those of the benchmarks themselves.
+"""
 
 import importlib
 import sys
 import time
+from itertools import takewhile
 
 BENCHMARKS = (
     "articles",
+    "category",
     "ccnews",
     "domain_store",
     "domain_metadata",
@@ -36,7 +41,10 @@ def run(chosen: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    unknown = sorted(set(sys.argv[1:]) - set(BENCHMARKS))
+    words = sys.argv[1:]
+    names = list(takewhile(lambda word: not word.startswith("-"), words))
+    unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         sys.exit(f"error: no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    run(sys.argv[1:] or list(BENCHMARKS))
+    sys.argv[1:] = words[len(names) :]
+    run(names or list(BENCHMARKS))

@@ -308,11 +308,14 @@ class _WorkRun:
         """Take back the text of an article that another one leads to, if it was in doubt."""
 
         def write(transaction: LedgerTransaction) -> str:
-            return retract_article(transaction, holder.row_id, WRONG_PAGE, now=self.context.clock())
+            retract_article(transaction, holder.row_id, WRONG_PAGE, now=self.context.clock())
+            return WRONG_PAGE
 
-        if holder.is_doubtful and (retracted := await self._write(write)):
-            paths = [full_text_path(retracted)]
-            await asyncio.to_thread(self.context.places.full_texts.delete, paths)
+        if holder.is_doubtful:
+            engine = self.context.engine
+            before = await asyncio.to_thread(read_references, engine, holder.row_id)
+            await self._write(write)
+            await asyncio.to_thread(self.context.places.delete_unowned, engine, before)
 
     async def _store_feed_text(self, claim: ArticleClaim, item: FeedItem) -> str:
         article = await asyncio.to_thread(feed_article, item)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from news_platform.composition.corpus_options import corpus_options
 from news_platform.errors import ConfigError
+from news_platform.resources import collect_options
 from news_platform.settings import load_settings, secret_values, setting_infos
 
 
@@ -19,11 +21,12 @@ def test_numbers_and_sections_are_parsed() -> None:
     assert settings.web.total_timeout_seconds == 2.5
 
 
-@pytest.mark.parametrize("name", ["CCNEWS_HOSTS", "CORPUS_DOMAINS"])
-def test_a_list_of_domains_is_split_and_spelled_as_they_are_stored(name: str) -> None:
-    settings = load_settings({f"NEWS_PLATFORM_{name}": "a.example., B.example ,Bücher.DE,"})
-    found = settings.ccnews.hosts or settings.corpus.domains
-    assert found == ("a.example", "b.example", "xn--bcher-kva.de")
+def test_a_list_of_domains_is_split_and_spelled_as_they_are_stored() -> None:
+    names = ("NEWS_PLATFORM_CCNEWS_HOSTS", "NEWS_PLATFORM_CORPUS_DOMAINS")
+    settings = load_settings(dict.fromkeys(names, "a.example., B.example ,Bücher.DE,"))
+    expected = {"a.example", "b.example", "xn--bcher-kva.de"}
+    assert collect_options(settings.ccnews).hosts == expected
+    assert corpus_options(settings.corpus).domains == expected
 
 
 def test_languages_are_read_in_capitals_too() -> None:

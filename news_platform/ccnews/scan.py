@@ -81,9 +81,9 @@ def _iter_all_days(
 ) -> Iterator[pl.DataFrame]:
     """Yield the pages of all days that a filter lets through; Polars calls it."""
     tests = list(_conjuncts(predicate)) if predicate is not None else []
-    months = {(f"{day:%Y}", f"{day:%m}"): day for day in collected_months(store)}
+    months = [(f"{day:%Y}", f"{day:%m}") for day in collected_months(store)]
     for key in _passing(tests, ("year", "month"), months):
-        markers = read_collected_month(store, months[key])
+        markers = read_collected_month(store, date.fromisoformat("-".join((*key, "01"))))
         days = {(*key, f"{marker.day:%d}") for marker in markers}
         days = set(_passing(tests, ("year", "month", "day"), days))
         known = {(one,) for marker in markers for one in marker.languages}

@@ -15,7 +15,9 @@ from typing import TypeVar
 import dagster as dg
 
 from news_platform import defs
+from news_platform.datasets.dataset import Freshness
 from news_platform.datasets.registry import DATASETS, stored_parents
+from news_platform.defs.assets import freshness_check
 from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import CRAWL_OUTPUTS, JOB_ASSETS
@@ -43,11 +45,22 @@ def definitions_of(
 
     `describe` adds what depends on the root to the spec of each asset.
     """
-    assets = _defined(dg.AssetsDefinition, *modules)
+    assets = dg.map_asset_specs(
+        describe, [*_defined(dg.AssetSpec, *modules), *_defined(dg.AssetsDefinition, *modules)]
+    )
+    # A root may narrow the days of an asset; its checks must have the same ones.
+    partitions = {
+        spec.key: spec.partitions_def
+        for one in assets
+        for spec in (one.specs if isinstance(one, dg.AssetsDefinition) else (one,))
+    }
     rules = _defined(RebuildRule, *modules)
     return dg.Definitions(
-        assets=dg.map_asset_specs(describe, [*_defined(dg.AssetSpec, *modules), *assets]),
-        asset_checks=[one.definition for one in _defined(Check, *modules)],
+        assets=assets,
+        asset_checks=[
+            one.within(partitions.get(one.key.asset_key, one.partitions_def)).definition
+            for one in _defined(Check, *modules)
+        ],
         sensors=[
             *_defined(dg.SensorDefinition, *modules),
             *(reconciling_sensor(rule) for rule in rules if rule.sensor),
@@ -59,7 +72,12 @@ def definitions_of(
 
 _MODULES = _modules()
 
-CHECKS: tuple[Check, ...] = tuple(_defined(Check, *_MODULES))
+_FRESHNESS = tuple(
+    freshness_check(one, one.freshness)
+    for one in DATASETS.values()
+    if one.is_asset and one.partitions == "day" and isinstance(one.freshness, Freshness)
+)
+CHECKS: tuple[Check, ...] = (*_defined(Check, *_MODULES), *_FRESHNESS)
 """Every check."""
 
 _RULES: Mapping[str, RebuildRule] = {rule.asset: rule for rule in _defined(RebuildRule, *_MODULES)}
@@ -110,6 +128,6 @@ def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Defi
     )
     return dg.Definitions.merge(
         definitions_of(*_MODULES, describe=describe),
-        dg.Definitions(jobs=jobs),
+        dg.Definitions(jobs=jobs, asset_checks=[one.definition for one in _FRESHNESS]),
         nightly_definitions(CHECKS),
     )

@@ -12,13 +12,15 @@ from news_platform.operations.facts import (
 )
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import is_paused
-from news_platform.text.readable import age_text
+from news_platform.text.readable import age_text, bytes_text
 
 # A tick may wait for a long one of another sensor.
 _LATE_SECONDS, _LATE_TICKS = 600.0, 5
 _QUEUE_WARNING, _QUEUE_WRONG = 3_600.0, 6 * 3_600.0
 _STALE_WARNING = 86_400.0
 _SHOWN = 3
+# Two weeks of runs, with a reserve for backfills.
+_LARGE_HOME = 2 << 30
 
 
 def check_automation(resources: Resources) -> Iterator[Diagnosis]:
@@ -50,8 +52,15 @@ def check_automation(resources: Resources) -> Iterator[Diagnosis]:
 
 
 def _home(home: Path) -> Diagnosis:
+    size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
+    if size > _LARGE_HOME:
+        return warning(
+            "dagster home",
+            f"{home} has {bytes_text(size)}",
+            "let the nightly job tidy_dagster run, or lower NEWS_PLATFORM_RETAIN_RUNS_DAYS",
+        )
     if (home / "dagster.yaml").is_file():
-        return ok("dagster home", f"{home} can be read")
+        return ok("dagster home", f"{home} can be read and has {bytes_text(size)}")
     return warning(
         "dagster home",
         f"{home} has no dagster.yaml: Dagster runs with its defaults, without retries",
@@ -88,7 +97,7 @@ def _sensors(found: Sequence[SensorFacts], *, is_paused: bool) -> Diagnosis:
         return wrong(
             "sensors",
             f"the last tick of {first.name} failed: {first.error}",
-            "see its ticks under Automation; the sensor retries by itself",
+            "see 'A sensor that fails' in docs/runbook.md; it tries again at every tick",
         )
     late = [one for one in on if one.age_seconds is not None and one.age_seconds > _patience(one)]
     if late and not is_paused:
@@ -167,5 +176,5 @@ def _red_checks(facts: AutomationFacts) -> Diagnosis:
     return wrong(
         "checks",
         f"{len(shown)} are red, first {shown[0]}",
-        "the check's page in the UI says what to do; see docs/runbook.md",
+        "see 'A corrupt day' in docs/runbook.md; the check's page in the UI says what to do",
     )

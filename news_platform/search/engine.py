@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from news_platform.errors import InputError
-from news_platform.search.index import Hit, IndexReader, RankedHit
+from news_platform.search.index import OTHER, Hit, IndexReader, RankedHit
 from news_platform.search.query import AllOf, AnyOf, Condition, DayRange, Exact, parse_query
 from news_platform.web.urls import plain_host
 
@@ -123,7 +123,14 @@ def _facet(readers: Iterable[IndexReader], condition: Condition, name: str) -> d
     values = Counter[str]()
     for reader in readers:
         values.update(reader.facets(condition, name))
-    return dict(values.most_common())
+    return cut_facet(values, len(values))
+
+
+def cut_facet(values: Mapping[str, int], most: int) -> dict[str, int]:
+    """Return so many of the most frequent values, and how many articles have others, last."""
+    named = sorted((one for one in values.items() if one[0] != OTHER), key=lambda one: -one[1])
+    other = values.get(OTHER, 0) + sum(count for _, count in named[most:])
+    return dict(named[:most]) | ({OTHER: other} if other else {})
 
 
 def _one_per_cluster(hits: Sequence[Hit], clusters_of: ClustersOf) -> list[Hit]:

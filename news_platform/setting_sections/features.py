@@ -3,7 +3,7 @@
 A field has the name of the option that it sets, so that `resources.options_of` can copy it.
 """
 
-from news_platform.setting_sections.fields import Names, Section, SpelledNames, Switch, env, secret
+from news_platform.setting_sections.fields import LowerNames, Names, Section, Switch, env, secret
 
 # One value per machine: every feature that needs it reads the same variable.
 WORKERS = env(
@@ -57,8 +57,8 @@ class CcnewsSettings(Section):
         "newest days that sensors collect, and extract articles of, again when they are outdated",
         0,
     )
-    hosts: SpelledNames = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
-    languages: SpelledNames = env(
+    hosts: LowerNames = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
+    languages: LowerNames = env(
         "NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ()
     )
     # A growing day lists a new WARC about every hour: runs take several together.
@@ -128,7 +128,7 @@ class RssSettings(Section):
     fresh_days_limit: int = env(
         "FRESH_DAYS_LIMIT", "age limit, in days, of the newest entry of a new feed", 7
     )
-    languages: SpelledNames = env(
+    languages: LowerNames = env(
         "NEWS_PLATFORM_FEED_LANGUAGES",
         "languages of accepted feeds, as en,de; a comma alone: any",
         ("en",),
@@ -216,16 +216,16 @@ class SourceRecordsSettings(Section):
 class CorpusSettings(Section):
     """Which articles the corpus holds, how they are built, and what a monthly export takes."""
 
-    languages: SpelledNames = env(
+    languages: LowerNames = env(
         "NEWS_PLATFORM_CORPUS_LANGUAGES", "only these languages of raw_news; empty: all", ()
     )
-    domains: SpelledNames = env(
+    domains: LowerNames = env(
         "NEWS_PLATFORM_CORPUS_DOMAINS", "only articles of these domains; empty: all", ()
     )
     workers: int = WORKERS
     memory_mb: int = MEMORY_MB
     scratch: str | None = SCRATCH
-    export_languages: SpelledNames = env(
+    export_languages: LowerNames = env(
         "NEWS_PLATFORM_EXPORT_LANGUAGES", "languages of training_export; empty: all", ()
     )
     export_min_words: int = env(

@@ -18,18 +18,14 @@ def _split(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-def _split_spelled(value: object) -> object:
-    # Only those who set such a variable pay for loading it.
-    from news_platform.web.urls import plain_host
-
+def _split_lower(value: object) -> object:
     names = _split(value)
-    return tuple(plain_host(str(name)) for name in names) if isinstance(names, tuple) else names
+    return tuple(str(name).lower() for name in names) if isinstance(names, tuple) else names
 
 
 # pydantic-settings would read a tuple as JSON; people write `a,b`.
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
-# Domains and languages, in the spelling in which they are stored.
-SpelledNames = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_spelled)]
+LowerNames = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_lower)]
 # A trailing space in an env file must not turn a switch into an error.
 Switch = Annotated[bool, BeforeValidator(lambda it: it.strip() if isinstance(it, str) else it)]
 

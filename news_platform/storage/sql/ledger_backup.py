@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -43,6 +44,8 @@ from news_platform.storage.sql.sqlite_file import (
     sqlite_error,
 )
 
+# What zipfile raises for damaged files: also for flags and methods that damage made up.
+_DAMAGES = (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
 _MANIFEST, _LEDGER, _FORMAT = "manifest.json", "ledger.sqlite", 1
 # Rows that are fetched, and inserted, at a time.
 _ROWS = 1_000
@@ -140,7 +143,7 @@ def read_manifest(path: Path) -> LedgerManifest:
         return LedgerManifest(**document)
     except NewsPlatformError:
         raise
-    except (zipfile.BadZipFile, OSError) as error:
+    except (*_DAMAGES, OSError) as error:
         raise _not_whole(path, f"it cannot be opened as a zip: {error}") from error
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         raise _not_whole(path, f"cannot read {_MANIFEST}: {error}") from error
@@ -159,7 +162,7 @@ def unpacked(path: Path, *, folder: Path | None = None) -> Iterator[Path]:
                 ledger.open("wb") as target,
             ):
                 shutil.copyfileobj(source, target, 1 << 20)
-        except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        except (*_DAMAGES, KeyError, ValueError) as error:
             raise _not_whole(path, f"{_LEDGER}: {error}") from error
         if _sha256(ledger) != manifest.sha256:
             raise _not_whole(path, f"{_LEDGER} differs from {_MANIFEST}")

@@ -1,5 +1,6 @@
 """Backups of ledgers in use, ledgers restored or moved elsewhere, and what a check finds."""
 
+import random
 import shutil
 import threading
 import zipfile
@@ -26,6 +27,7 @@ from news_platform.storage.sql.ledger_backup import (
     read_manifest,
     read_tables,
     restore_ledger,
+    unpacked,
 )
 
 MOMENT = datetime(2025, 11, 1, 12, 30, 59, 123456, UTC)
@@ -268,6 +270,25 @@ def test_a_backup_leaves_only_its_file_a_failed_one_nothing_and_a_cut_one_is_ref
     cut.write_bytes(cut.read_bytes()[:-100])
     with pytest.raises(StorageError, match="cannot be opened as a zip"):
         read_manifest(cut)
+
+
+def test_a_backup_with_any_byte_changed_is_refused_or_whole(
+    new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
+) -> None:
+    whole = _backup(filled, tmp_path / "backup.zip").read_bytes()
+    damaged = tmp_path / "damaged.zip"
+    refused = 0
+    for seed in range(150):
+        chance, body = random.Random(seed), bytearray(whole)
+        for _ in range(chance.choice((1, 4, 32))):
+            body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
+        damaged.write_bytes(body)
+        try:
+            with unpacked(damaged):
+                pass
+        except StorageError:
+            refused += 1
+    assert refused > 100
 
 
 @pytest.mark.parametrize("kind", KINDS)

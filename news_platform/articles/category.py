@@ -26,8 +26,9 @@ Category = Literal["politics", "sports", "other"]
 _SECTIONS: dict[Category, str] = {
     "politics": """
         politics political politik politica politique politiek polityka politika politicas
-        politiques politico siyaset siyasi innenpolitik aussenpolitik weltpolitik bundespolitik landespolitik
-        lokalpolitik parteien bundestag wahlen wahl election elections elecciones eleicoes wybory
+        politiques politico siyaset siyasi innenpolitik aussenpolitik weltpolitik bundespolitik
+        landespolitik lokalpolitik parteien bundestag wahlen wahl election elections elecciones
+        eleicoes wybory
         secim parliament congress senate westminster whitehouse capitol government gobierno governo
         regierung gouvernement europapolitik democracy uspolitics политика выборы سياسة السياسة
         سياسي 政治 時政 时政 정치 politiikka politikk valg πολιτικη

@@ -21,12 +21,12 @@ from dagster._core.test_utils import create_test_daemon_workspace_context
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
-from benchmarks import scale_location
+from benchmarks import RESULTS_FOLDER, scale_location
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.emulators.postgres import new_database, postgres_server
 
-RESULTS = Path(__file__).parent / "results" / "scale.json"
+RESULTS = RESULTS_FOLDER / "scale.json"
 DEPLOY = Path(__file__).parents[1] / "deploy"
 # About 60,000 WARCs in ten years of CC-NEWS, one marker each.
 WARCS = 60_000

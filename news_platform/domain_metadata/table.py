@@ -21,7 +21,6 @@ from news_platform.datasets.domain_metadata import (
     DomainMetadata,
     RobotsFacts,
     UsageFacts,
-    UsageFileFacts,
 )
 from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
@@ -248,18 +247,17 @@ def _row(facts: DomainMetadata) -> dict[str, object]:
 def _reading_columns(facts: DomainMetadata) -> dict[str, object]:
     """Return what was read of which file, and when; what was never read is left out."""
     robots = {name: one for name, one in stored_files(facts) if isinstance(one, RobotsFacts)}
-    usage = facts.usage.files if facts.usage else []
-    files: list[tuple[str, RobotsFacts | UsageFileFacts]] = [
-        *robots.items(),
-        *((file_key(one.name, one.url), one) for one in usage),
-    ]
-    unread = {one.unread for _, one in files}
     speaks = stating_robots(robots.values(), at=facts.collected_at)
+    usage = {file_key(one.name, one.url): one for one in (facts.usage.files if facts.usage else ())}
+    # Only the robots.txt that speaks for the domain has statements to compare.
+    stating = {name: one for name, one in robots.items() if one is speaks}
+    unread = {one.unread for files in (robots, usage) for one in files.values()}
     return {
-        "rules_file": next((name for name, one in robots.items() if one is speaks), None),
+        "rules_file": next(iter(stating), None),
         "readings": [
             {"file": name, "read_at": one.read_at, "unread": one.unread}
-            for name, one in files
+            for files in (stating, usage)
+            for name, one in files.items()
             if one.read_at
         ],
         "challenged": "challenge" in unread,
@@ -274,7 +272,7 @@ def _usage_columns(usage: UsageFacts | None) -> dict[str, object]:
     return {
         "usage_statements": len(usage.statements),
         **{f"usage_{purpose}": verdict for purpose, verdict in usage.verdicts.items()},
-        "llms_txt": llms[0].exists if llms else None,
+        "llms_txt": llms[0].exists if llms and llms[0].read_at else None,
         "managed_robots": usage.managed_robots,
         "usage_stale": usage.stale,
     }

@@ -30,11 +30,13 @@ from news_platform.isolation.pool import Done, Pool
 from news_platform.logs import bound
 from news_platform.rss.article_columns import (
     FEED,
+    FeedItem,
     article_columns,
     feed_article,
     has_text,
     judge_claimed,
     merge_article,
+    read_item,
 )
 from news_platform.rss.article_files import WorkPlaces, full_text_path, read_references
 from news_platform.rss.feed_settings import FeedSettings, page_headers
@@ -56,7 +58,6 @@ from news_platform.rss.ledger.article_store import (
     store_article,
     taken_by,
 )
-from news_platform.rss.ledger.feed_items import FeedItem, read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.transactions import (
     LedgerTransaction,

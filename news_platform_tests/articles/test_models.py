@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from news_platform.articles.article import guess_category
 from news_platform.articles.block_features import StatedTexts, block_table
 from news_platform.articles.block_model import WORD_COLUMNS, load_model, word_matrix
 from news_platform.articles.body import page_blocks
-from news_platform.articles.category import guess_category
 from news_platform.html.decode import parse_document
 from news_platform_tests.rss.web import page
 

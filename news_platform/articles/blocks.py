@@ -259,9 +259,9 @@ def _name_words(
     return tuple(sorted(words))
 
 
-# Phrases that mark boilerplate; newsrooms share them, none is of one site. All patterns are for texts
-# in lower case: Python searches those several times as fast as it ignores case. Where a cheap sign
-# must be present, it is looked for first, since nearly all lines lack it.
+# Phrases that mark boilerplate; newsrooms share them, none is of one site. All patterns are for
+# texts in lower case: Python searches those several times as fast as it ignores case. Where a cheap
+# sign must be present, it is looked for first, since nearly all lines lack it.
 
 # The start of a line that points to other content, by language.
 _POINTERS = (

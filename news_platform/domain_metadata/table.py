@@ -32,6 +32,7 @@ from news_platform.domain_metadata.changes import (
     compared_files,
     policies_of,
     policy_changes,
+    readings_of,
     text_diff,
     usage_changes,
 )
@@ -155,16 +156,34 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
         return _write(store, day, rows, table=AI_POLICY_CHANGES, inputs=inputs)
 
 
+def _last_facts(store: ObjectStore, today: pl.DataFrame, before: Sequence[str]) -> pl.DataFrame:
+    """Read earlier days, newest first, until each file and policy of today's domains was met."""
+    # The empty frame gives the schema when there is no earlier day.
+    found, ours = [today.clear()], today.get_column("domain").unique().implode()
+    wanted = _compared_keys(today)
+    for one in reversed(before):
+        if not wanted:
+            break
+        # Only today's domains: a year of surveys has millions of rows, each with many policies.
+        found.append(read_facts(store, one).filter(pl.col("domain").is_in(ours)))
+        wanted -= _compared_keys(found[-1])
+    return pl.concat(reversed(found))
+
+
+def _compared_keys(rows: pl.DataFrame) -> set[tuple[str, ...]]:
+    """Return what later days are compared with: files that were read, and policies."""
+    policies = rows.drop_nulls("ai_policies").select("domain", "ai_list_version", "rules_file")
+    return {*readings_of(rows).select("domain", "file").rows(), *policies.rows()}
+
+
 def _changes_of(store: ObjectStore, day: str, days: Collection[str]) -> pl.DataFrame:
     is_tabled = day in days
     today = read_facts(store, day) if is_tabled else facts_frame([]).with_columns(date=pl.lit(day))
-    # Only today's domains: a year of surveys has millions of rows with hundreds of policies each.
     ours = pl.col("domain").is_in(today.get_column("domain").unique().implode())
-    before = [one for one in sorted(days) if one < day]
-    # The empty frame gives the schema when there is no earlier day.
-    earlier = pl.concat([*(read_facts(store, one).filter(ours) for one in before), today.clear()])
+    earlier = _last_facts(store, today, [one for one in sorted(days) if one < day])
     files = compared_files(today, earlier)
-    signals = pl.concat([read_usage_signals(store, one).filter(ours) for one in [*before, day]])
+    read = sorted({*files["before_date"], day})
+    signals = pl.concat([read_usage_signals(store, one).filter(ours) for one in read])
     policies = policy_changes(today, earlier, files)
     frame = pl.concat(
         [

@@ -18,7 +18,10 @@ import benchmarks
 
 BENCHMARKS = (
     "articles",
+    "article_speed",
     "ccnews",
+    "ccnews_seed",
+    "crawl_day",
     "domain_store",
     "domain_metadata",
     "newsroom",

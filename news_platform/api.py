@@ -109,6 +109,7 @@ class NewsData:
             query,
             options,
             default_days=settings.days,
+            today=self._resources.clock.now().date(),
             clusters_of=self._clusters_of,
         )
         read = partial(read_rows, self._store)

@@ -45,6 +45,7 @@ FRONT_MODULES = {
     "defs.sensor_state": "defs.sensors",
     "defs.planning": "defs.sensors",
     "defs.runs": "defs.sensors",
+    "defs.retry_requests": "defs.sensors",
     "web.rate_limits": "web.fetch",
     "web.resolver": "web.fetch",
     "web.guard": "web.fetch",

@@ -19,6 +19,7 @@ import benchmarks
 BENCHMARKS = (
     "articles",
     "article_speed",
+    "category",
     "ccnews",
     "ccnews_seed",
     "crawl_day",

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -57,8 +58,16 @@ from news_platform.takedowns.removal import (
     EnginePart,
     TakedownPart,
     apply_takedowns,
+    keep_aliases,
 )
-from news_platform.takedowns.requests import list_pending, read_aliases, read_states
+from news_platform.takedowns.requests import (
+    clear_pending,
+    find_mark,
+    list_pending,
+    mark_pending,
+    read_aliases,
+    read_states,
+)
 from news_platform.takedowns.rows import (
     TakedownTarget,
     forget_in_report,
@@ -67,6 +76,7 @@ from news_platform.takedowns.rows import (
 )
 from news_platform.takedowns.verify import VerificationReport, verify_objects, verify_tables
 
+ResultT = TypeVar("ResultT")
 # Not a dataset of its own: records of research files that were refused.
 _QUARANTINE = Dataset(
     name="research_quarantine",
@@ -218,6 +228,34 @@ def apply_root(
         return replace(report, notes=(f"{gone.count} old versions deleted",))
     notes = (*_ledger_notes(resources, report), *versions_note(store)) if report.removed else ()
     return replace(report, notes=notes)
+
+
+def restore_obeying(
+    resources: Resources, made_at: str, restore: Callable[[], ResultT]
+) -> tuple[ResultT, int]:
+    """Restore a ledger and remove what was taken down; also return how many rows and files went.
+
+    Requests for stored data alone, which were served since the backup was made, count once more.
+    """
+    store, now = resources.data_root.store, resources.clock.now()
+    wanted = [
+        one.request
+        for one in read_states(store)
+        if one.is_active("removal", now)
+        or (one.is_served_once(now) and one.request.requested_at.isoformat() >= made_at)
+    ]
+    if not wanted:
+        return restore(), 0
+    # Before: if this process is killed, the next `apply` cleans the ledger.
+    mark_pending(store, LEDGER, [WHOLE])
+    result = restore()
+    aliases = [*read_aliases(store), *known_aliases(resources)]
+    keep_aliases(store, aliases, now=now)
+    target = TakedownTarget(Takedowns.of(wanted, aliases=aliases))
+    part = next(one for one in all_parts(resources) if one.dataset == LEDGER)
+    removed = sum(part.remove(unit, target).rows for unit in part.find(target, {}))
+    clear_pending(store, LEDGER, WHOLE, mark=find_mark(store, LEDGER, WHOLE))
+    return result, removed
 
 
 def _ledger_notes(resources: Resources, report: ApplyReport) -> Iterator[str]:

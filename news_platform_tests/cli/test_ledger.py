@@ -13,6 +13,7 @@ from news_platform.resources import open_resources
 from news_platform.rss.ledger.tables import CONFIG
 from news_platform.settings import Settings
 from news_platform.storage.sql.engine import open_engine, read_transaction
+from news_platform_tests.rss.stages import add_pending, rows
 
 
 @pytest.fixture
@@ -55,6 +56,28 @@ def test_a_ledger_goes_from_root_to_root_by_a_backup(root: Path, tmp_path: Path)
     assert _values(other / "ledger.sqlite") == ["v"]
     assert isinstance(_refused("restore", file, "--root", other), InputError)
     assert "exists already" in str(_refused("backup", file, "--root", root))
+
+
+@pytest.mark.parametrize("scope", ["both", "stored"])
+def test_what_was_taken_down_since_a_backup_does_not_come_back(tmp_path: Path, scope: str) -> None:
+    root, file = tmp_path / "root", tmp_path / "ledger.zip"
+    resources = open_resources(Settings(root=str(root)))
+    add_pending(resources.ledger.engine, "https://post.example/a", "https://other.example/b")
+    resources.ledger.close()
+    assert _run("backup", file, "--root", root).exit_code == 0
+    words = ("--domain", "post.example", "--reason", "x", "--scope", scope)
+    for one in (("add", *words), ("apply",), ("verify",)):
+        done = CliRunner().invoke(main, ["takedown", *one, "--root", str(root)])
+        assert done.exit_code == 0, done.output
+    (root / "ledger.sqlite").unlink()
+    done = _run("restore", file, "--root", root)
+    assert "removed again what is taken down: 4 rows" in done.stdout
+    resources = open_resources(Settings(root=str(root)))
+    assert [row.article_url_canon for row in rows(resources.ledger.engine)] == [
+        "https://other.example/b"
+    ]
+    resources.ledger.close()
+    assert list((root / "takedowns" / "pending").rglob("all")) == []
 
 
 def test_a_backup_of_the_sample_world_is_refused_by_a_real_root(

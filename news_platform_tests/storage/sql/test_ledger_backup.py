@@ -1,7 +1,11 @@
 """Backups of ledgers in use, ledgers restored or moved elsewhere, and what a check finds."""
 
+import random
 import shutil
+import subprocess
+import sys
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -10,7 +14,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.errors import InputError, StorageError
+from news_platform.errors import InputError, NewsPlatformError, StorageError
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS, LINKS, ROBOTS, SEQUENCE
 from news_platform.storage.sql.engine import (
     ledger_url,
@@ -26,6 +30,7 @@ from news_platform.storage.sql.ledger_backup import (
     read_manifest,
     read_tables,
     restore_ledger,
+    unpacked,
 )
 
 MOMENT = datetime(2025, 11, 1, 12, 30, 59, 123456, UTC)
@@ -252,6 +257,47 @@ def test_a_changed_backup_is_refused_and_leaves_the_ledger_empty(
         restore_ledger(target, _changed(path, member, change))
     with read_transaction(target) as connection:
         assert read_tables(connection) == {}
+
+
+def test_a_backup_with_any_bit_flipped_is_whole_or_refused(
+    filled: sa.Engine, tmp_path: Path
+) -> None:
+    draw, body = random.Random(12), bytearray(_backup(filled, tmp_path / "x.zip").read_bytes())
+    # The headers, of which most bits decide how the rest is read, and some of the content.
+    places = [*range(64), *range(len(body) - 160, len(body)), *draw.choices(range(len(body)), k=40)]
+    refused = 0
+    for place in draw.sample(places, 120):
+        body[place] ^= (bit := 1 << draw.randrange(8))
+        (tmp_path / "flipped.zip").write_bytes(body)
+        body[place] ^= bit
+        try:
+            with unpacked(tmp_path / "flipped.zip"):
+                pass
+        except NewsPlatformError as error:
+            refused += 1
+            assert "use another backup" in str(error) or "format" in str(error)
+    assert refused > 60
+
+
+def test_a_killed_backup_leaves_nothing(filled_file: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys, time, pathlib\n"
+        "from news_platform.storage.sql import ledger_backup as it\n"
+        "it.check_file = lambda *_, **__: (print(flush=True), time.sleep(60))\n"
+        "engine = it.open_engine('sqlite:///' + sys.argv[1])\n"
+        "it.backup_ledger(engine, pathlib.Path(sys.argv[2]), world='real', made_at='')\n"
+    )
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    words = [sys.executable, "-c", script, str(filled_file), str(folder / "x.zip")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.read(1)
+        assert [one.name for one in folder.rglob("*.sqlite")] == ["ledger.sqlite"]
+        process.kill()
+    until = time.monotonic() + 20
+    while any(folder.iterdir()) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_backup_leaves_only_its_file_a_failed_one_nothing_and_a_cut_one_is_refused(

@@ -17,6 +17,7 @@ from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import scan_table
+from news_platform.takedowns.build_filters import without_hidden
 from news_platform.text.readable import as_day
 from news_platform.web.urls import plain_host, reversed_labels
 
@@ -54,7 +55,7 @@ def scan_news(
     frame = scan_table(store, paths, RAW_NEWS)
     if hosts is not None:
         frame = frame.filter(pl.col("host").is_in([_as_stored(host) for host in _several(hosts)]))
-    return frame.select(wanted_columns)
+    return without_hidden(frame, RAW_NEWS, store).select(wanted_columns)
 
 
 def _warn_of_mixture(markers: Iterable[Collected]) -> None:

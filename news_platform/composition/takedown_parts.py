@@ -21,6 +21,7 @@ from news_platform.corpus.pipeline import recount_day as recount_articles
 from news_platform.datasets.dataset import WHOLE, Column, Dataset, Place, Role
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.registry import DATASETS
+from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
 from news_platform.domain_metadata.queue import FILES, QUEUE
 from news_platform.domain_store.catalog import write_catalog_now
 from news_platform.errors import StorageError
@@ -61,6 +62,7 @@ from news_platform.takedowns.removal import (
     keep_aliases,
 )
 from news_platform.takedowns.requests import (
+    add_request,
     clear_pending,
     find_mark,
     list_pending,
@@ -92,13 +94,18 @@ _QUARANTINE = Dataset(
 
 def all_parts(resources: Resources) -> list[TakedownPart]:
     """Return the parts of the ledger and of every dataset, parents first."""
-    store, now = resources.data_root.store, resources.clock.now()
-    full_texts = open_full_texts(resources.data_root)
+    store = resources.data_root.store
     return [
-        LedgerPart(store, full_texts, partial(existing_ledger, resources), now),
+        _ledger_part(resources),
         *(_dataset_part(resources, one) for one in DATASETS.values() if _is_cleaned(one)),
         EnginePart(partial(JsonLinesEngine, store, _QUARANTINE), _QUARANTINE.name),
     ]
+
+
+def _ledger_part(resources: Resources) -> LedgerPart:
+    full_texts = open_full_texts(resources.data_root)
+    ledger, now = partial(existing_ledger, resources), resources.clock.now()
+    return LedgerPart(resources.data_root.store, full_texts, ledger, now)
 
 
 def _is_cleaned(dataset: Dataset) -> bool:
@@ -252,10 +259,30 @@ def restore_obeying(
     aliases = [*read_aliases(store), *known_aliases(resources)]
     keep_aliases(store, aliases, now=now)
     target = TakedownTarget(Takedowns.of(wanted, aliases=aliases))
-    part = next(one for one in all_parts(resources) if one.dataset == LEDGER)
-    removed = sum(part.remove(unit, target).rows for unit in part.find(target, {}))
+    removed = _ledger_part(resources).remove(WHOLE, target).rows
     clear_pending(store, LEDGER, WHOLE, mark=find_mark(store, LEDGER, WHOLE))
     return result, removed
+
+
+def record_request(resources: Resources, request: TakedownRequest) -> StorageError | None:
+    """Store a request, and remove from the ledger what it covers; return why that failed.
+
+    The ledger has many readers, such as exports, alerts, sheets and analyses: none of them needs to
+    know what is taken down. Readers of files hide it until `apply_root` has removed it.
+    """
+    store = resources.data_root.store
+    add_request(store, request)
+    if request.scope is TakedownScope.future:
+        return None
+    # Before: `apply_root` cleans the ledger again, packs it and builds what is made from it.
+    mark_pending(store, LEDGER, [WHOLE])
+    aliases = [*read_aliases(store), *known_aliases(resources)]
+    keep_aliases(store, aliases, now=resources.clock.now())
+    try:
+        _ledger_part(resources).hide(TakedownTarget(Takedowns.of([request], aliases=aliases)))
+    except StorageError as error:
+        return error
+    return None
 
 
 def _ledger_notes(resources: Resources, report: ApplyReport) -> Iterator[str]:

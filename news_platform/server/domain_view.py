@@ -130,7 +130,7 @@ def _languages(pages: pl.DataFrame) -> Mapping[str, int]:
 
 def _feeds(state: AppState, domain: str) -> Iterator[FeedDocument]:
     for row in state.version.kept("feeds", lambda: _read_feeds(state)):
-        if row["domain"] == domain:
+        if row["domain"] == domain and not state.takedowns.covers_url(row["feed_url"]):
             yield FeedDocument.of(row)
 
 

@@ -16,16 +16,16 @@ DAGSTER_STATE := $(CURDIR)/.dagster/$(if $(NEWS_PLATFORM_ROOT),main,demo)
 export DAGSTER_HOME := $(DAGSTER_STATE)
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-live soak bench cluster-demo container-demo helm-check dev lock clean
+.PHONY: help demo check test test-live soak bench cluster-demo container-demo helm-check dev lock release clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock deploy/build.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"error: Python 3.11 to 3.13 is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=/path/to/python3.12")'
 	echo "installing into $(VENV) ..."
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r deploy/build.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $(STAMP)
@@ -42,6 +42,8 @@ check: $(STAMP) ## run lint, format and type checks, and build the docs
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$$(mktemp -d) $(BIN)/dg check defs >/dev/null 2>&1
+	NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$$(mktemp -d) $(BIN)/dagster definitions validate >/dev/null 2>&1
 
 PYTEST := env -u DAGSTER_HOME $(BIN)/python -m pytest
 
@@ -80,6 +82,12 @@ lock: $(STAMP) ## update requirements.lock, and the image's part of it
 		--no-header --no-annotate --all-extras pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-annotate --extra cluster --extra tokens -c requirements.lock pyproject.toml -o deploy/requirements.lock
+
+	printf 'uv\nsetuptools\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-header --no-annotate -c requirements.lock - -o deploy/build.lock
+
+release: check ## build sdist, wheel, docs, a bill of materials and checksums into dist/
+	@$(BIN)/python -m deploy.release
 
 clean: ## remove what was built, but not data
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

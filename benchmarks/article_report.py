@@ -20,8 +20,8 @@ from benchmarks.article_pages import (
     page_html,
     page_scores,
 )
-from news_platform.articles.block_features import Ints
 from news_platform.articles.block_model import SCORE_UNIT
+from news_platform.articles.blocks import Ints
 from news_platform.articles.body import THRESHOLDS, confidence_of, expected_f1, kept_blocks
 from news_platform.articles.extract import clean_text_of
 from news_platform.html.decode import html_text

@@ -32,13 +32,13 @@ from benchmarks.article_report import (
     report,
     text_scores,
 )
-from news_platform.articles.block_features import Ints
 from news_platform.articles.block_model import (
     SCORE_UNIT,
     WordOdds,
+    feature_rows,
     parse_trees,
-    word_matrix,
 )
+from news_platform.articles.blocks import Ints
 from news_platform.settings import load_settings
 
 RESULTS = Path(__file__).parent / "results" / "articles_folds.json"
@@ -88,8 +88,7 @@ class Weights:
 
     def scores(self, page: LabelledBlocks) -> Ints:
         """Return the log-odds of a page's blocks."""
-        rows = np.concatenate((page.table.matrix(), word_matrix(page.blocks, self.odds)), axis=1)
-        return parse_trees(self.trees).scores(rows)
+        return parse_trees(self.trees).scores(feature_rows(page.blocks, page.table, self.odds))
 
 
 def main() -> None:
@@ -186,7 +185,7 @@ def learn(pages: Sequence[LabelledBlocks]) -> Weights:
         others = [one for one, own in zip(counted, by_fold, strict=True) if own != fold]
         odds = word_odds(others)
         rows += [
-            (page, np.concatenate((page.table.matrix(), word_matrix(page.blocks, odds)), axis=1))
+            (page, feature_rows(page.blocks, page.table, odds))
             for page, own in zip(pages, by_fold, strict=True)
             if own == fold
         ]

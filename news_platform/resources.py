@@ -269,13 +269,14 @@ def open_full_texts(data_root: DataRoot) -> ObjectStore:
 def collect_options(given: CcnewsSettings) -> "CollectOptions":
     """Return how WARCs are collected."""
     from news_platform.ccnews.pool import CollectOptions
+    from news_platform.web.urls import plain_host
 
     return options_of(
         CollectOptions,
         given,
         workers=max(0, given.workers),
         dropped_responses=given.dropped_days > 0,
-        hosts=frozenset(given.hosts),
+        hosts=frozenset(map(plain_host, given.hosts)),
         languages=frozenset(given.languages),
     )
 

@@ -64,7 +64,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "operations",
     ),
     # A worker process starts from Celery's command line, so its app reads its own settings.
-    "cluster": ("errors", "logs", "storage", "settings", "resources"),
+    "cluster": ("errors", "logs", "datasets", "storage", "settings", "resources"),
     "cli": (
         *GROUND,
         *FEATURES,

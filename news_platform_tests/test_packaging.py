@@ -1,5 +1,6 @@
 """The lock is exact and free of addresses; the built wheel works from any folder."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from deploy.release import bill_of_materials, licence_of, read_pins
 
 PROJECT = Path(__file__).parent.parent
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==\S+")
@@ -89,3 +92,55 @@ def test_the_wheel_works_from_any_folder(installed_wheel: Path, tmp_path: Path) 
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_the_bill_of_materials_names_every_package_of_the_image_with_its_hashes() -> None:
+    lock = PROJECT / "deploy" / "requirements.lock"
+    bill = bill_of_materials(lock, name="news-platform", version="0.3.0")
+    pins = [line.split()[0] for line in lock.read_text().splitlines() if PIN.match(line)]
+    assert [f"{one['name']}=={one['version']}" for one in bill["components"]] == [
+        re.sub(r"\[.*\]", "", pin) for pin in pins
+    ]
+    named = {one["bom-ref"]: one for one in bill["components"]}
+    assert len(named) == len(pins) and bill["dependencies"][0]["dependsOn"] == list(named)
+    for one in bill["components"]:
+        assert one["hashes"], one["name"]
+    json.dumps(bill)
+
+
+# Each is used as it is and not changed; of a choice of licences, we take the one that is not GPL.
+LESSER = {"certifi", "tqdm", "psycopg2-binary", "tld", "hypothesis", "pathspec"}
+# Programs of their own that only developers run: neither the wheel nor the image has them.
+DEVELOPMENT_ONLY = {"podman-compose", "ultimate-sitemap-parser"}
+PERMISSIVE = re.compile(
+    r"MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Unlicense|Public Domain|Zlib|HPND|0BSD|CC0"
+    r"|PostgreSQL|CMU|Zope|WTFPL|BlueOak|3-Clause",
+    re.IGNORECASE,
+)
+# They state none in their metadata; what their repositories say was read.
+STATED_ELSEWHERE = {"polars-hash": "MIT", "promql-parser": "MIT"}
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "deploy/requirements.lock"])
+def test_every_licence_allows_what_we_do(lock: str) -> None:
+    wrong = {}
+    for pin in read_pins(PROJECT / lock):
+        licence = STATED_ELSEWHERE.get(pin.name) or licence_of(pin.name)
+        if licence is None or (pin.name in DEVELOPMENT_ONLY and not lock.startswith("deploy")):
+            continue
+        is_lesser = re.search(r"LGPL|Lesser|MPL|Mozilla", licence)
+        is_named = pin.name in LESSER if is_lesser else PERMISSIVE.search(licence)
+        if not is_named:
+            wrong[pin.name] = licence
+    assert wrong == {}
+
+
+def test_tools_that_build_are_pinned_by_hashes() -> None:
+    pins = {pin.name: pin for pin in read_pins(PROJECT / "deploy" / "build.lock")}
+    assert pins.keys() == {"uv", "setuptools"} and all(pin.hashes for pin in pins.values())
+    locked = {pin.name: pin.version for pin in read_pins(PROJECT / "requirements.lock")}
+    assert pins["setuptools"].version == locked["setuptools"]
+    for path in ("Makefile", "deploy/Dockerfile", ".github/workflows/test.yaml"):
+        for line in (PROJECT / path).read_text(encoding="utf-8").splitlines():
+            if "pip install" in line and "uv pip install" not in line:
+                assert "--require-hashes" in line, (path, line)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from news_platform.composition.corpus_options import corpus_options
 from news_platform.errors import ConfigError
+from news_platform.resources import collect_options
 from news_platform.settings import load_settings, secret_values, setting_infos
 
 
@@ -19,9 +21,19 @@ def test_numbers_and_sections_are_parsed() -> None:
     assert settings.web.total_timeout_seconds == 2.5
 
 
-def test_a_list_is_split_at_commas() -> None:
-    settings = load_settings({"NEWS_PLATFORM_CCNEWS_HOSTS": "a.example, B.example ,"})
-    assert settings.ccnews.hosts == ("a.example", "b.example")
+def test_a_list_of_domains_is_split_and_spelled_as_they_are_stored() -> None:
+    names = ("NEWS_PLATFORM_CCNEWS_HOSTS", "NEWS_PLATFORM_CORPUS_DOMAINS")
+    settings = load_settings(dict.fromkeys(names, "a.example., B.example ,Bücher.DE,"))
+    expected = {"a.example", "b.example", "xn--bcher-kva.de"}
+    assert collect_options(settings.ccnews).hosts == expected
+    assert corpus_options(settings.corpus).domains == expected
+
+
+def test_languages_are_read_in_capitals_too() -> None:
+    names = ("CCNEWS_LANGUAGES", "CORPUS_LANGUAGES", "EXPORT_LANGUAGES", "FEED_LANGUAGES")
+    settings = load_settings({f"NEWS_PLATFORM_{name}": "EN, De" for name in names})
+    found = (settings.ccnews.languages, settings.corpus.languages, settings.rss.languages)
+    assert {*found, settings.corpus.export_languages} == {("en", "de")}
 
 
 def test_one_variable_sets_the_workers_of_every_feature() -> None:

@@ -9,20 +9,22 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from news_platform.articles import boilerplate
-from news_platform.articles.blocks import HEADINGS, TextBlocks, count_unspaced
+from news_platform.articles.blocks import HEADINGS, Ints, RootPaths, TextBlocks, count_unspaced
+from news_platform.articles.boilerplate import is_credit, is_date, is_pointer
 from news_platform.text.normalize import normalize_letters
 
-Ints = npt.NDArray[np.int64]
-
-_SENTENCE_END = re.compile(r"[.!?…:;\"”»’'。！？)]$")
-_COMMA = re.compile(r"[,，、،;；]")
-_DIGIT = re.compile(r"\d")
-_CAPITAL = re.compile(r"(?:^|\s)[A-ZÀ-ÞА-Я]")
+_SENTENCE_ENDS = frozenset(".!?…:;\"”»’'。！？)")
+# Characters that are counted, as bits of a table by code point; higher ones are counted as none.
+_IS_COMMA, _IS_DIGIT, _IS_CAPITAL, _IS_UNSPACED = 1, 2, 4, 8
+_HIGHEST_CODE = 0x1FFFF
+_COMMAS = ",，、،;；"
+_CAPITALS = re.compile(r"[A-ZÀ-ÞА-Я]")
+_LINE_BREAK, _SPACE = 10, 32
 # From tags that never hold a paragraph to those that do.
 _TAG_ORDER = (
     "h1 h2 h3 h4 h5 h6 figcaption caption dt dd th td tr li a span label time address form option "
@@ -82,6 +84,8 @@ class BlockTable:
     containers: Ints
     headline: int
     stated: StatedTexts
+    holders: Ints
+    paths: RootPaths
 
     def matrix(self) -> Ints:
         """Return the features as one row per block."""
@@ -99,7 +103,9 @@ def block_table(blocks: TextBlocks, stated: StatedTexts) -> BlockTable:
         **_container_columns(page),
         **_position_columns(page, headline),
     }
-    return BlockTable(columns, page.prose, page.containers, headline, stated)
+    return BlockTable(
+        columns, page.prose, page.containers, headline, stated, page.holders, page.paths
+    )
 
 
 class _Page:
@@ -110,14 +116,15 @@ class _Page:
         texts = blocks.texts
         self.holders = _ints(blocks.holders)
         self.parents = _ints(blocks.parents)
+        self.paths = RootPaths(self.parents)
         self.starts, self.ends = _ints(blocks.starts), _ints(blocks.ends)
-        self.raw = _ints([len(text) for text in texts])
-        self.unspaced = _ints([count_unspaced(text) for text in texts])
+        self.characters = characters = _CharacterCounts(texts)
+        self.raw, self.unspaced = characters.sizes, characters.count(_IS_UNSPACED)
         self.size = self.raw + self.unspaced * 3 // 2
         links = np.minimum(_ints(blocks.link_chars), self.raw)
         self.link_share = links * 100 // np.maximum(self.raw, 1)
-        self.commas = _ints([len(_COMMA.findall(text)) for text in texts])
-        self.ends_sentence = _ints([_SENTENCE_END.search(text) is not None for text in texts])
+        self.commas = characters.count(_IS_COMMA)
+        self.ends_sentence = _ints([text[-1] in _SENTENCE_ENDS for text in texts])
         self.holder_tags = [blocks.tags[holder] for holder in blocks.holders]
         self.tag_codes = _ints([_TAG_CODES.get(tag, _OTHER_TAG) for tag in self.holder_tags])
         self.prose = self._prose()
@@ -165,6 +172,45 @@ class _Page:
         return prose * 100 // self.total
 
 
+class _CharacterCounts:
+    """Counts of kinds of characters in each of some texts, none of which is empty."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        joined = "\n".join(texts).encode("utf-32-le")
+        self._codes = np.frombuffer(joined, dtype=np.uint32)
+        self._kinds = _character_kinds()[np.minimum(self._codes, _HIGHEST_CODE)]
+        self.sizes = _ints(list(map(len, texts)))
+        self._starts = _running_sum(self.sizes + 1)[:-1]
+
+    def count(self, kind: int) -> Ints:
+        """Return the number of characters of this kind in each text."""
+        return np.add.reduceat(self._kinds & kind, self._starts, dtype=np.int64) // kind
+
+    def count_opening(self, kind: int) -> Ints:
+        """Return the number of words that open with a character of this kind."""
+        before = self._codes[:-1]
+        opens = (before == _SPACE) | (before == _LINE_BREAK)
+        found = self._kinds & kind
+        found[1:] *= opens
+        return np.add.reduceat(found, self._starts, dtype=np.int64) // kind
+
+
+@cache
+def _character_kinds() -> npt.NDArray[np.uint8]:
+    characters = list(map(chr, range(_HIGHEST_CODE + 1)))
+    kinds = np.zeros(len(characters), dtype=np.uint8)
+    for kind, is_kind in (
+        (_IS_COMMA, _COMMAS.__contains__),
+        (_IS_DIGIT, str.isdecimal),
+        (_IS_CAPITAL, _CAPITALS.match),
+        (_IS_UNSPACED, count_unspaced),
+    ):
+        kinds |= np.where(list(map(bool, map(is_kind, characters))), kind, 0).astype(np.uint8)
+    # Above this there are no digits, and no capitals, commas or scripts that are counted.
+    kinds[_HIGHEST_CODE] = 0
+    return kinds
+
+
 def _ints(values: Sequence[int]) -> Ints:
     return np.array(values, dtype=np.int64)
 
@@ -174,22 +220,16 @@ def _running_sum(values: Ints) -> Ints:
     return np.concatenate((_ints([0]), np.cumsum(values)))
 
 
-def _matches(pattern: re.Pattern[str], texts: Sequence[str], *, shorter_than: int) -> Ints:
-    return _ints([len(t) < shorter_than and pattern.search(t) is not None for t in texts])
-
-
-def _pointer_lines(page: _Page) -> Ints:
-    found = _matches(boilerplate.POINTER_LINE, page.blocks.texts, shorter_than=200)
-    # The marks of pointers open lines of code as well.
-    return np.where([tag == "pre" for tag in page.holder_tags], 0, found)
-
-
 def _text_columns(page: _Page) -> dict[str, Ints]:
     """Return what the text of each block says by itself."""
-    texts = page.blocks.texts
+    texts, lowered = page.blocks.texts, page.blocks.lowered
+    # The marks of pointers open lines of code as well.
+    pointers = [
+        tag != "pre" and is_pointer(text)
+        for tag, text in zip(page.holder_tags, lowered, strict=True)
+    ]
     words = _ints([text.count(" ") + 1 for text in texts])
-    digits = _ints([len(_DIGIT.findall(text)) for text in texts])
-    capitals = _ints([len(_CAPITAL.findall(text)) for text in texts])
+    digits, capitals = page.characters.count(_IS_DIGIT), page.characters.count_opening(_IS_CAPITAL)
     endings = [1 if text[-1] in ".!?。！？…" else 2 if text[-1] == ":" else 0 for text in texts]
     return {
         "size": page.size,
@@ -202,9 +242,9 @@ def _text_columns(page: _Page) -> dict[str, Ints]:
         "capital_share": capitals * 100 // words,
         "tag": page.tag_codes,
         "after_br": _ints(page.blocks.is_after_br),
-        "pointer_line": _pointer_lines(page),
-        "credit_line": _matches(boilerplate.CREDIT_LINE, texts, shorter_than=250),
-        "date_line": _matches(boilerplate.DATE_LINE, texts, shorter_than=60),
+        "pointer_line": _ints(pointers),
+        "credit_line": _ints(list(map(is_credit, lowered))),
+        "date_line": _ints(list(map(is_date, lowered))),
         "prose": page.prose,
     }
 
@@ -323,33 +363,28 @@ class _ElementPaths:
     """What lies on the way from the root to each element."""
 
     def __init__(self, page: _Page) -> None:
-        blocks, count = page.blocks, len(page.blocks.tags)
-        tags, parents = blocks.tags, blocks.parents
-        self.looks = [
-            (tag, element.get("class")) for tag, element in zip(tags, blocks.elements, strict=True)
-        ]
-        siblings = Counter(zip(parents, self.looks, strict=True))
-        above = _levels_above(page.top, parents)
-        depth, bits, article = [0] * count, [0] * count, [0] * count
-        below_top = [0 if page.top == 0 else -1] * count
-        above_top, alike, alike_above = [above[0]] * count, [1] * count, [1] * count
-        for number in range(1, count):
-            parent, tag = parents[number], tags[number]
-            depth[number] = depth[parent] + 1
-            bits[number] = bits[parent] | _CONTEXT_BITS.get(tag, 0)
-            article[number] = number if tag == "article" else article[parent]
-            if below_top[parent] >= 0:
-                below_top[number] = below_top[parent] + 1
-            elif number == page.top:
-                below_top[number] = 0
-            above_top[number] = above.get(number, above_top[parent])
-            alike[number] = siblings[(parent, self.looks[number])]
-            # Paragraphs are alike in every article; comments and teasers are alike as boxes.
-            own = 1 if tag == "p" else alike[number]
-            alike_above[number] = max(alike_above[parent], own)
-        self.depth, self.bits, self.article = _ints(depth), _ints(bits), _ints(article)
-        self.below_top, self.above_top = _ints(below_top), _ints(above_top)
-        self.alike, self.alike_above = _ints(alike), _ints(alike_above)
+        blocks, numbers = page.blocks, np.arange(len(page.parents))
+        tags, parents, paths = blocks.tags, page.parents, page.paths
+        looks: dict[tuple[str, str | None], int] = {}
+        self.looks = _ints(
+            [looks.setdefault(look, len(looks)) for look in zip(tags, blocks.classes, strict=True)]
+        )
+        _, places, counts = np.unique(
+            parents * len(looks) + self.looks, return_inverse=True, return_counts=True
+        )
+        self.depth = paths.total(np.minimum(numbers, 1))
+        self.article = paths.most(np.where([tag == "article" for tag in tags], numbers, 0))
+        self.bits = paths.joined(_ints([0, *(_CONTEXT_BITS.get(tag, 0) for tag in tags[1:])]))
+        above = _levels_above(page.top, blocks.parents)
+        distance = np.full(len(numbers), len(numbers))
+        distance[list(above)] = list(above.values())
+        self.above_top = paths.least(distance)
+        is_below = self.above_top == 0
+        self.below_top = np.where(is_below, self.depth - self.depth[page.top], -1)
+        self.alike = counts[places]
+        self.alike[0] = 1
+        # Paragraphs are alike in every article; comments and teasers are alike as boxes.
+        self.alike_above = paths.most(np.where([tag == "p" for tag in tags], 1, self.alike))
 
 
 def _levels_above(element: int, parents: Sequence[int]) -> dict[int, int]:
@@ -361,14 +396,13 @@ def _levels_above(element: int, parents: Sequence[int]) -> dict[int, int]:
     return levels
 
 
-def _share_of_alike(page: _Page, looks: Sequence[tuple[str, str | None]]) -> Ints:
+def _share_of_alike(page: _Page, looks: Ints) -> Ints:
     """Return the share of prose in elements that look like a block's, with parents that do too."""
-    parents, holders = page.blocks.parents, page.blocks.holders
-    kinds = [(looks[holder], looks[parents[holder]]) for holder in holders]
-    prose: Counter[object] = Counter()
-    for kind, amount in zip(kinds, page.prose.tolist(), strict=True):
-        prose[kind] += amount
-    return page.share(_ints([prose[kind] for kind in kinds]))
+    kinds = looks[page.holders] * (int(looks.max()) + 1) + looks[page.parents[page.holders]]
+    _, places = np.unique(kinds, return_inverse=True)
+    prose = np.zeros(len(places), dtype=np.int64)
+    np.add.at(prose, places, page.prose)
+    return page.share(prose[places])
 
 
 def _position_columns(page: _Page, headline: int) -> dict[str, Ints]:

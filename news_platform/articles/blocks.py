@@ -10,9 +10,13 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from lxml import html
+import numpy as np
+import numpy.typing as npt
+from lxml import etree, html
 
 from news_platform.text.normalize import UNSPACED, normalize_spaces
+
+Ints = npt.NDArray[np.int64]
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 # Elements that never contain prose.
@@ -20,7 +24,9 @@ _UNSEEN_NAMES = """
 script style noscript template iframe svg button select picture img video audio object embed canvas
 textarea input head map amp-img amp-ad source link meta base title
 """
-_UNSEEN = frozenset(_UNSEEN_NAMES.split())
+# The tag of comments and the like is the function that makes one.
+_NO_ELEMENTS = (etree.Comment, etree.ProcessingInstruction, etree.Entity)
+_UNSEEN: frozenset[object] = frozenset((*_UNSEEN_NAMES.split(), *_NO_ELEMENTS))
 # Parts of camelCase names count as words.
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}")
 # A longer id is often the slug of a heading and means nothing.
@@ -33,6 +39,47 @@ a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark math 
 span strike strong sub sup time tt u var wbr
 """
 INLINE = frozenset(_INLINE_NAMES.split())
+_INSIDE_LINES: frozenset[object] = INLINE | {"br", *_NO_ELEMENTS}
+
+
+class RootPaths:
+    """Sums, least and most of numbers along the way from the root to each element.
+
+    Each step doubles how many of the elements above are included.
+    """
+
+    def __init__(self, parents: Ints) -> None:
+        self.parents = parents
+        self._steps = [parents]
+        while self._steps[-1].any():
+            self._steps.append(self._steps[-1][self._steps[-1]])
+
+    def total(self, values: Ints) -> Ints:
+        """Return the sums."""
+        sums = values.copy()
+        sums[0] = 0  # the root is its own parent, and counts once
+        for parents in self._steps:
+            sums += sums[parents]
+        sums += values[0]
+        return sums
+
+    def joined(self, bits: Ints) -> Ints:
+        """Return the bits of all."""
+        for parents in self._steps:
+            bits = bits | bits[parents]
+        return bits
+
+    def most(self, values: Ints) -> Ints:
+        """Return the largest numbers."""
+        for parents in self._steps:
+            values = np.maximum(values, values[parents])
+        return values
+
+    def least(self, values: Ints) -> Ints:
+        """Return the smallest numbers."""
+        for parents in self._steps:
+            values = np.minimum(values, values[parents])
+        return values
 
 
 @dataclass(slots=True)
@@ -44,13 +91,16 @@ class TextBlocks:
     """
 
     texts: list[str] = field(default_factory=list)
+    # The same in lower case, for looking up words and phrases.
+    lowered: list[str] = field(default_factory=list)
     # The innermost block element around the text.
     holders: list[int] = field(default_factory=list)
     link_chars: list[int] = field(default_factory=list)
     is_after_br: list[bool] = field(default_factory=list)
     elements: list[html.HtmlElement] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
-    # The words of each element's class, id and other names.
+    classes: list[str | None] = field(default_factory=list)
+    # The words of the class, id and other names of each element that has text.
     names: list[tuple[str, ...]] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -64,7 +114,15 @@ def text_blocks(root: html.HtmlElement, skipped: Set[html.HtmlElement] = frozens
     """
     blocks = TextBlocks()
     walk = _BlockWalk(blocks, skipped)
-    walk.block(root, root.tag if isinstance(root.tag, str) else "", 0, in_link=False)
+    walk.block(root, root.tag if isinstance(root.tag, str) else "", 0, False)
+    blocks.names = [
+        name_words(element, tag) if start < end else ()
+        for element, tag, start, end in zip(
+            blocks.elements, blocks.tags, blocks.starts, blocks.ends, strict=True
+        )
+    ]
+    # No text contains a line break.
+    blocks.lowered = "\n".join(blocks.texts).lower().split("\n") if blocks.texts else []
     return blocks
 
 
@@ -84,9 +142,13 @@ def text_size(text: str) -> int:
 
 
 class _BlockWalk:
-    """One pass over a tree, with the text of the block that is being read."""
+    """One pass over a tree, with the text of the block that is being read.
 
-    __slots__ = ("blocks", "is_after_br", "link_chars", "parts", "skipped")
+    Half of the extractor's calls would be made here, so they are few: reading an element, and
+    ending a block. `is_blank` says that only spaces were read since the last block.
+    """
+
+    __slots__ = ("blocks", "is_after_br", "is_blank", "link_chars", "parts", "skipped")
 
     def __init__(self, blocks: TextBlocks, skipped: Set[html.HtmlElement]) -> None:
         self.blocks = blocks
@@ -94,10 +156,11 @@ class _BlockWalk:
         self.parts: list[str] = []
         self.link_chars = 0
         self.is_after_br = False
+        self.is_blank = False
 
     def flush(self, holder: int) -> None:
         """End the current block; its text belongs to the element `holder`."""
-        text = normalize_spaces("".join(self.parts))
+        text = normalize_spaces("".join(self.parts)) if self.parts else ""
         if text:
             self.blocks.texts.append(text)
             self.blocks.holders.append(holder)
@@ -106,62 +169,72 @@ class _BlockWalk:
         self.parts.clear()
         self.link_chars = 0
         self.is_after_br = False
+        self.is_blank = False
 
-    def block(self, element: html.HtmlElement, tag: str, parent: int, *, in_link: bool) -> None:
+    def block(self, element: html.HtmlElement, tag: str, parent: int, in_link: bool) -> None:
         """Read an element whose text is not part of the text around it."""
         blocks, number = self.blocks, len(self.blocks.tags)
         blocks.elements.append(element)
         blocks.tags.append(tag)
-        blocks.names.append(name_words(element, tag))
+        blocks.classes.append(element.get("class"))
         blocks.parents.append(parent)
         blocks.starts.append(len(blocks.texts))
         blocks.ends.append(0)
-        self.inside(element, number, in_link=in_link)
-        if self.parts:
+        self.inside(element, number, in_link)
+        if self.parts or self.is_blank:
             self.flush(number)
         blocks.ends[number] = len(blocks.texts)
 
-    def inside(self, element: html.HtmlElement, holder: int, *, in_link: bool) -> None:
+    def inside(self, element: html.HtmlElement, holder: int, in_link: bool) -> None:
         """Read the text and the children of an element."""
-        self.take(element.text, in_link=in_link)
+        if text := element.text:
+            self.take(text, in_link)
         for child in element:
             tag = child.tag
-            # The tag of comments and processing instructions is a function.
-            if isinstance(tag, str) and tag not in _UNSEEN:
-                self.child(child, tag, holder, in_link=in_link)
-            self.take(child.tail, in_link=in_link)
-
-    def child(self, child: html.HtmlElement, tag: str, holder: int, *, in_link: bool) -> None:
-        if tag == "br":
-            self.flush(holder)
-            self.is_after_br = True
-        elif tag in INLINE and _has_only_inline(child):
-            self.inside(child, holder, in_link=in_link or tag == "a")
-        elif child not in self.skipped:
-            if self.parts:
+            if tag in _UNSEEN:
+                pass
+            elif tag == "br":
                 self.flush(holder)
-            self.block(child, tag, holder, in_link=in_link or tag == "a")
+                self.is_after_br = True
+            elif tag not in INLINE:
+                self.child_block(child, tag, holder, in_link)
+            elif not len(child):
+                if text := child.text:
+                    self.take(text, in_link or tag == "a")
+            elif all(inner.tag in _INSIDE_LINES for inner in child):
+                self.inside(child, holder, in_link or tag == "a")
+            else:
+                self.child_block(child, tag, holder, in_link or tag == "a")
+            if text := child.tail:
+                self.take(text, in_link)
 
-    def take(self, text: str | None, *, in_link: bool) -> None:
-        if text:
+    def child_block(self, child: html.HtmlElement, tag: str, holder: int, in_link: bool) -> None:
+        """End the block that is being read, and read the child as another."""
+        if child not in self.skipped:
+            if self.parts or self.is_blank:
+                self.flush(holder)
+            self.block(child, tag, holder, in_link)
+
+    def take(self, text: str, in_link: bool) -> None:
+        """Add a piece of text; spaces before all text do not count."""
+        if self.parts or not text.isspace():
             self.parts.append(text)
             if in_link:
                 self.link_chars += len(text.strip())
-
-
-def _has_only_inline(element: html.HtmlElement) -> bool:
-    return all(
-        child.tag in INLINE or child.tag == "br" or not isinstance(child.tag, str)
-        for child in element
-    )
+        else:
+            self.is_blank = True
 
 
 def name_words(element: html.HtmlElement, tag: str) -> tuple[str, ...]:
     """Return the words of an element's class, id and other names, sorted, each once."""
-    get = element.get
-    return _name_words(
-        tag, get("class"), get("id"), get("itemprop"), get("role"), _is_hidden(element)
+    get = dict(element.items()).get
+    style = get("style")
+    is_hidden = (
+        get("hidden") is not None
+        or get("aria-hidden") == "true"
+        or (style is not None and _HIDDEN_STYLE.search(style) is not None)
     )
+    return _name_words(tag, get("class"), get("id"), get("itemprop"), get("role"), is_hidden)
 
 
 # Pages share few distinct names, but a crawl of many sites must not grow the cache for ever.
@@ -184,10 +257,3 @@ def _name_words(
     if is_hidden:
         words.add("hidden:")
     return tuple(sorted(words))
-
-
-def _is_hidden(element: html.HtmlElement) -> bool:
-    if element.get("hidden") is not None or element.get("aria-hidden") == "true":
-        return True
-    style = element.get("style")
-    return style is not None and _HIDDEN_STYLE.search(style) is not None

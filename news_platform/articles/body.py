@@ -16,12 +16,11 @@ from lxml import html
 from news_platform.articles.block_features import (
     LAST_HEADING,
     BlockTable,
-    Ints,
     StatedTexts,
     block_table,
 )
 from news_platform.articles.block_model import SCORE_UNIT, load_model
-from news_platform.articles.blocks import HEADINGS, TextBlocks, text_blocks
+from news_platform.articles.blocks import HEADINGS, Ints, TextBlocks, text_blocks
 from news_platform.articles.boilerplate import is_notice
 from news_platform.text.normalize import normalize_letters
 
@@ -143,7 +142,7 @@ def kept_blocks(
     # Searching costs time, and unlikely blocks are not kept anyway.
     likely = (scores >= _UNLIKELY).tolist()
     is_line = is_line | [
-        ask and is_notice(text) for ask, text in zip(likely, blocks.texts, strict=True)
+        ask and is_notice(text) for ask, text in zip(likely, blocks.lowered, strict=True)
     ]
     is_part = _is_stated_part(blocks.texts, stated.parts)
     scores = np.where(is_part, np.maximum(scores, _STATED_PART), scores)
@@ -246,6 +245,8 @@ def _unsure_threshold(size: Ints, scores: Ints) -> int:
 
 def _first_article(blocks: TextBlocks, size: Ints, kept: list[int]) -> list[int]:
     """Return the blocks of the first of several whole articles (endless scrolling), else all."""
+    if blocks.tags.count("article") < 2:
+        return kept
     groups: dict[int, list[int]] = {}
     for number in kept:
         around = [e for e in _path(blocks, number) if blocks.tags[e] == "article"]

@@ -19,7 +19,7 @@ from news_platform.articles.metadata import (
     shows_wall,
 )
 from news_platform.articles.published import PublishedDate, corrected_date, shown_date
-from news_platform.html.decode import html_text, parse_document
+from news_platform.html.decode import decode_page, parse_decoded, parse_document
 from news_platform.html.links import absolute_link
 from news_platform.isolation.worker import report
 from news_platform.text.language import Language, detect
@@ -80,14 +80,14 @@ def extract_article(html: str | bytes, url: str, charset: str | None = None) -> 
 
 def inspect_page(html: str | bytes, url: str, charset: str | None = None) -> InspectedPage | None:
     """Return the article of a page and what it was found by; None for a page without markup."""
-    text = html_text(html, charset)
-    root = parse_document(text)
+    page = decode_page(html, charset)
+    root = parse_decoded(page)
     if root is None:
         return None
     stated = parse_article_metadata(root, url=url)
     kind = article_type(stated.kind, url=url)
     body = extract_body(root, stated_texts(stated, kind))
-    clean, source = clean_text_of(text, body.clean, stated.body)
+    clean, source = clean_text_of(page.text, body.clean, stated.body)
     published = _published(root, stated, body, url=url)
     language = _language(clean or body.full, declared=stated.declared_language[:2].lower())
     article = Article(
@@ -135,7 +135,7 @@ def _published(
 def _is_paywalled(stated: ArticleMetadata, body: ArticleBody) -> bool | None:
     if stated.is_paywalled is not None:
         return stated.is_paywalled
-    return True if shows_wall(body.place.blocks.texts) else None
+    return True if shows_wall(body.place.blocks.lowered) else None
 
 
 def _confidence(body: ArticleBody, source: str) -> float:

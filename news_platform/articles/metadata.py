@@ -33,9 +33,13 @@ _WALL = re.compile(
     r"|(?:nur|exklusiv) für abonnent|weiterlesen mit [\w-]*(?:plus|\+|abo)"
     r"|réservée? (?:à nos|aux) abonnés|(?:solo|exclusivo) para suscriptores"
     r"|riservato agli abbonati|tylko dla (?:prenumeratorów|subskrybentów)|alleen voor abonnees"
-    r"|только для подписчиков",
-    re.IGNORECASE,
+    r"|только для подписчиков"
 )
+# Every alternative of the pattern contains one of these.
+_WALL_SIGNS = (
+    "reading", "to read ", "subscriber", "abonn", "weiterlesen", "suscriptores", "abbonati",
+    "prenumerator", "subskrybent", "подписчик",
+)  # fmt: skip
 # Kinds of pages whose pictures are the content.
 _GALLERIES = frozenset(("ImageGallery", "MediaGallery"))
 
@@ -136,9 +140,12 @@ def _stated_paywall(article: JsonObject, meta: MetaTags) -> bool | None:
     return tier in _LOCKED_TIERS if tier else None
 
 
-def shows_wall(texts: Iterable[str]) -> bool:
-    """Return True if one of the page's short texts asks to subscribe for the rest."""
-    return any(len(text) <= _MAX_WALL and _WALL.search(text) for text in texts)
+def shows_wall(lowered: Iterable[str]) -> bool:
+    """Return True if one of the page's short texts, in lower case, asks to subscribe."""
+    short = [text for text in lowered if len(text) <= _MAX_WALL]
+    page = "\n".join(short)
+    signs = [sign for sign in _WALL_SIGNS if sign in page]
+    return any(any(map(text.__contains__, signs)) and _WALL.search(text) for text in short if signs)
 
 
 def _tags(article: JsonObject, meta: MetaTags) -> tuple[str, ...]:

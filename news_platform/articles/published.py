@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from urllib.parse import urlsplit
 
 from lxml import html
@@ -244,9 +245,10 @@ def _times(
     root: html.HtmlElement, place: BodyPlace, window: range, order: DayOrder
 ) -> dict[StatedDate, int]:
     """Return the dates of the `<time>` elements near the headline, each with its first block."""
-    numbers = {element: number for number, element in enumerate(place.blocks.elements)}
     found: dict[StatedDate, int] = {}
-    for element in root.iter("time", "relative-time", "time-ago"):
+    times = list(root.iter("time", "relative-time", "time-ago"))
+    numbers = dict(zip(place.blocks.elements, count())) if times else {}
+    for element in times:
         at = _place(element, numbers, place.blocks)
         if at not in window:
             continue
@@ -335,7 +337,7 @@ def _marked_lines(place: BodyPlace, end: int, order: DayOrder) -> Iterator[tuple
         at
         for at in range(end)
         if any(
-            _DATE_CLASS.search(blocks.elements[element].get("class") or "")
+            _DATE_CLASS.search(blocks.classes[element] or "")
             for element in (blocks.holders[at], blocks.parents[blocks.holders[at]])
         )
     ]

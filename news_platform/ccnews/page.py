@@ -27,6 +27,8 @@ from news_platform.web.urls import reversed_domain, reversed_labels, surt
 
 # Larger steps would lose more of a body before its damage.
 _INFLATE_STEP_BYTES = 4096
+# Real servers state two at most.
+_MAX_CODINGS = 4
 _STATUS = re.compile(rb"HTTP\S*\s+(\d{3})", re.IGNORECASE)
 _FIELD = re.compile(
     rb"^(content-type|date|last-modified|transfer-encoding|content-encoding)[ \t]*:[ \t]*"
@@ -101,14 +103,17 @@ def _usual_date(text: str) -> datetime | None:
 
 
 def plain_body(body: bytes, head: HttpHead, *, max_bytes: int) -> bytes:
-    """Undo chunks and compression that the body really has, inflating to at most `max_bytes`.
+    """Undo chunks and compression that the body really has, up to one byte above `max_bytes`.
 
     A truncated or damaged body gives the part that could be decoded.
     """
     if head.is_chunked:
         body = _unchunked(body)
-    undo = _undo(body, head.content_encoding)
-    return undo(body, max_bytes) if undo else body
+    # The coding that was applied last is stated last; the body may have one that is not stated.
+    for coding in reversed(head.content_encoding.split(",")[-_MAX_CODINGS:]):
+        undo = _undo(body, coding.strip())
+        body = undo(body, max_bytes + 1) if undo else body
+    return body
 
 
 def _unchunked(body: bytes) -> bytes:
@@ -215,6 +220,8 @@ def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | 
     if reason := _drop_reason(response, http, host=host, options=options):
         return _dropped(response, reason)
     body = plain_body(response.body, http, max_bytes=options.max_page_bytes)
+    if len(body) > options.max_page_bytes:
+        return _dropped(response, "too_large")
     html = decode_html(body, http.charset)
     tree = HTMLTree.parse(html.text)
     text = _text(tree)
@@ -234,7 +241,7 @@ def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | 
         surt_uri=surt(response.record.uri),
         host=host,
         stated=parse_page_metadata(tree, html.utf8),
-        feeds=feed_links(tree),
+        feeds=feed_links(tree, html.utf8, url=response.record.uri),
     )
 
 

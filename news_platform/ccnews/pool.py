@@ -337,7 +337,13 @@ def run_tasks(
         ) as pool,
         ThreadPoolExecutor(max(1, workers), thread_name_prefix="ccnews") as threads,
     ):
-        return list(threads.map(carried(partial(_run_task, pool, listener)), tasks))
+        try:
+            return list(threads.map(carried(partial(_run_task, pool, listener)), tasks))
+        except BaseException:
+            # A canceled run ends at once: its threads wait for workers, which are killed first.
+            threads.shutdown(wait=False, cancel_futures=True)
+            pool.close()
+            raise
 
 
 def _variables(tasks: Sequence[CollectTask]) -> tuple[str, ...]:

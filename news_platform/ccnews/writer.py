@@ -24,7 +24,7 @@ from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.warc import DroppedWarcRecord
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.raw_news import CAPTURES, DROPPED_RESPONSES, FEED_CANDIDATES, RAW_NEWS
-from news_platform.html.links import FeedLink, join_link
+from news_platform.html.links import FeedLink
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 
 # Each row group costs about 1 ms: groups of 8 MB and 4 MB were slower (docs/benchmarks/ccnews.md).
@@ -286,17 +286,11 @@ class FeedTally:
 def feed_urls(
     page: CrawledPage, takedowns: Takedowns = NO_TAKEDOWNS
 ) -> dict[tuple[str, str], FeedLink]:
-    """Return the feeds that a page links to, each once, by the page's host and their URL.
+    """Return the feeds that a page links to, by the page's host and their URL.
 
     Those that are taken down are left out.
     """
-    links = {
-        link.href if link.href.startswith("http") else join_link(page.record.uri, link.href): link
-        for link in page.feeds
-    }
-    # Pages also link to javascript: and broken URLs.
-    web = {url: link for url, link in links.items() if url.startswith("http")}
-    return {(page.host, url): link for url, link in web.items() if not takedowns.covers_url(url)}
+    return {(page.host, one.url): one for one in page.feeds if not takedowns.covers_url(one.url)}
 
 
 def _open_writer(path: Path, table: Dataset, *, warc_name: str) -> pq.ParquetWriter:

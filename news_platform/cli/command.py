@@ -9,7 +9,9 @@ import functools
 import inspect
 import json
 import os
+import re
 import socket
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -26,6 +28,8 @@ from news_platform.text.readable import as_day
 
 # The largest number that SQLite, PostgreSQL and Python's slices accept.
 _LARGEST = 2**63 - 1
+# What takes over a terminal; the first group is our own bold print.
+_CONTROL = re.compile("(\x1b\\[[01]m)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # More than ten years: every day costs reads of its listing and its markers.
 _MOST_DAYS = 4_000
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -129,9 +133,20 @@ def show(output: Output | None, *, as_json: bool) -> None:
     text = output.text
     if as_json:
         text = json.dumps(output.document, ensure_ascii=False, indent=2, default=str)
-    click.echo(as_text(output.document) if text is None else text)
+    echo(as_text(output.document) if text is None else text)
     if output.failure is not None:
         raise output.failure
+
+
+def echo(text: str | bytes, *, nl: bool = True) -> None:
+    """Print a text; to a terminal without control characters, which could take it over."""
+    given = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    click.echo(printable(given), nl=nl)
+
+
+def printable(text: str) -> str:
+    """Return what standard output gets of a text: files and pipes get all of it."""
+    return _CONTROL.sub(lambda found: found[1] or "", text) if sys.stdout.isatty() else text
 
 
 def as_text(document: object) -> str:
@@ -283,6 +298,11 @@ def redo_option(text: str) -> Callable[[Decorated], Decorated]:
     """Return the option that chooses what is built again."""
     choice = click.Choice(["missing", "outdated", "all"])
     return click.option("--redo", type=choice, default="outdated", show_default=True, help=text)
+
+
+raw_option = click.option(
+    "--raw", is_flag=True, help="Do not quote, in CSV, what a spreadsheet would run as a formula."
+)
 
 
 def port_option(name: str, default: int | None, text: str) -> Callable[[Decorated], Decorated]:

@@ -1,5 +1,6 @@
 """`news-platform rss export`: articles as files and feeds, deltas, daily files, feeds as OPML."""
 
+import io
 import json
 import os
 import sys
@@ -7,13 +8,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TextIO, get_args
+from typing import Any, Literal, TextIO, cast, get_args
 
 import click
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.cli.command import OUTPUT_FILE, Output, Parsed, command, count_type
+from news_platform.cli.command import (
+    OUTPUT_FILE,
+    Output,
+    Parsed,
+    command,
+    count_type,
+    printable,
+    raw_option,
+)
 from news_platform.datasets.feeds import CATEGORIES
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import scan_article_clusters
@@ -88,6 +97,7 @@ def _since(text: str) -> datetime:
     "--daily", is_flag=True, help="Write the daily files of articles, feeds and polls to the root."
 )
 @click.option("--opml", is_flag=True, help="Export the polled feeds as OPML.")
+@raw_option
 @click.option(
     "--output",
     type=OUTPUT_FILE,
@@ -117,10 +127,10 @@ def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
         language=selection.languages[0] if len(selection.languages) == 1 else "",
     )
     if choice["output"] is not None:
-        return _export_file(engine, selection, kind, channel, output=choice["output"])
+        return _export_file(engine, selection, kind, channel, choice["raw"], choice["output"])
     assert kind != "parquet"  # `_format` refuses it without a file
     with _standard_output() as file:
-        write_text(file, engine, selection, kind=kind, channel=channel)
+        write_text(file, engine, selection, kind=kind, channel=channel, raw=choice["raw"])
     return None
 
 
@@ -166,7 +176,12 @@ def _delta(engine: sa.Engine, cursor: int, *, limit: int | None) -> Output:
 
 
 def _export_file(
-    engine: sa.Engine, selection: Selection, kind: FileFormat, channel: FeedChannel, *, output: Path
+    engine: sa.Engine,
+    selection: Selection,
+    kind: FileFormat,
+    channel: FeedChannel,
+    raw: bool,
+    output: Path,
 ) -> Output:
     # Written beside its place, so that a reader never sees half an export.
     part = output.with_name(f".{output.name}.part")
@@ -175,18 +190,25 @@ def _export_file(
             count = write_parquet(part, engine, selection)
         else:
             with part.open("w", encoding="utf-8", newline="") as file:
-                count = write_text(file, engine, selection, kind=kind, channel=channel)
+                count = write_text(file, engine, selection, kind=kind, channel=channel, raw=raw)
         part.replace(output)
     finally:
         part.unlink(missing_ok=True)
     return Output({"articles": count, "output": str(output)})
 
 
+class _Printed(io.TextIOBase):
+    """Standard output; a terminal gets no control characters."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(printable(text))
+
+
 @contextmanager
 def _standard_output() -> Iterator[TextIO]:
     """Yield standard output; exit without an error message if its reader closes it."""
     try:
-        yield sys.stdout
+        yield cast(TextIO, _Printed())
         sys.stdout.flush()
     except BrokenPipeError:
         # Python would flush the rest at exit and report an error; nobody reads it.

@@ -23,6 +23,7 @@ from news_platform.cli.command import (
     command,
     count_type,
     json_value,
+    raw_option,
     table,
 )
 from news_platform.errors import InputError
@@ -421,9 +422,10 @@ def remove(resources: Resources, feed: str) -> Output:
 @click.option("--format", "kind", type=click.Choice(["opml", "csv"]), help="Default: opml.")
 @click.option("--status", default="", help="Only feeds with this status; default: polled ones.")
 @click.option("--group", default="", help="This group and the groups below it.")
+@raw_option
 @click.option("--output", type=OUTPUT_FILE, help="Write an .opml or .csv file.")
 def export(
-    resources: Resources, kind: str | None, status: str, group: str, output: Path | None
+    resources: Resources, kind: str | None, status: str, group: str, raw: bool, output: Path | None
 ) -> Output:
     """Write the feeds as OPML or CSV.
 
@@ -433,7 +435,7 @@ def export(
     rows = [row for row in found if status or row.status in (*POLLED, "paused")]
     suffix = output.suffix.lower().lstrip(".") if output else ""
     kind = kind or (suffix if suffix in ("opml", "csv") else "opml")
-    text = feeds_as_csv(rows) if kind == "csv" else feeds_as_opml(rows)
+    text = feeds_as_csv(rows, raw=raw) if kind == "csv" else feeds_as_opml(rows)
     if output is None:
         now = resources.clock.now()
         return Output([_document(row, now=now) for row in rows], text.rstrip())

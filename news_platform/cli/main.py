@@ -12,6 +12,7 @@ import click
 
 from news_platform.errors import ConfigError, NewsPlatformError, redacted
 from news_platform.isolation.worker import forbid_core_dumps
+from news_platform.text.normalize import scrub_text
 
 # The module of each command in this package. It is imported only when the command is called, so
 # that `--help` and small commands start at once.
@@ -114,7 +115,7 @@ def run() -> None:
     try:
         main(obj=_configure_logs)
     except NewsPlatformError as error:
-        line = redacted(" ".join(str(error).split()), _secrets())
+        line = scrub_text(redacted(" ".join(str(error).split()), _secrets()))
         click.echo(f"error: {line}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     except OSError as error:

@@ -15,19 +15,22 @@ from news_platform.cli.command import (
     allow_removal_option,
     command,
     count_type,
+    echo,
     json_value,
+    raw_option,
 )
 from news_platform.datasets.corpus import SEARCH_INDEX
 from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import panics_as
 from news_platform.resources import Resources
-from news_platform.search.engine import FACETS, SearchOptions
+from news_platform.search.engine import FACETS, SearchOptions, cut_facet
 from news_platform.search.index_engine import IndexEngine
 from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.engines import remove_gone
 from news_platform.storage.units import stale_units
+from news_platform.text.readable import spreadsheet_cell
 
 _BAR_WIDTH = 40
 _SHOWN_VALUES = 10
@@ -111,6 +114,7 @@ def _evidence_lines(one: Evidence) -> list[str]:
     default="text",
     show_default=True,
 )
+@raw_option
 @click.option("--build", is_flag=True, help="First build the indexes that are out of date.")
 @allow_removal_option
 def search(
@@ -129,7 +133,7 @@ def search(
     QUERY consists of words, "phrases", AND, OR, NOT, (brackets), title:word and domain:name. Fields
     are title, text, authors, section, domain, language and day (day:2025-11-01..2025-11-07).
     """
-    allow_removal = chosen.pop("allow_removal")
+    allow_removal, raw = chosen.pop("allow_removal"), chosen.pop("raw")
     if query is None and not build:
         raise click.UsageError("expected a QUERY, or --build")
     if build:
@@ -159,8 +163,10 @@ def search(
     rows = [
         {name: json_value(getattr(hit, name)) for name in _HIT_COLUMNS} for hit in page.answer.hits
     ]
+    if shape == "csv" and not raw:
+        rows = [{name: spreadsheet_cell(value) for name, value in row.items()} for row in rows]
     hits = pl.DataFrame(rows, schema=_HIT_COLUMNS, infer_schema_length=None)
-    click.echo(hits.write_csv() if shape == "csv" else hits.write_ndjson(), nl=False)
+    echo(hits.write_csv() if shape == "csv" else hits.write_ndjson(), nl=False)
     return None
 
 
@@ -212,5 +218,6 @@ def _hit_text(number: int, found: FoundArticle) -> str:
 
 
 def _facet_text(name: str, values: Mapping[str, int]) -> str:
-    rows = [f"   {count:>7}  {value}" for value, count in list(values.items())[:_SHOWN_VALUES]]
+    shown = cut_facet(values, _SHOWN_VALUES)
+    rows = [f"   {count:>7}  {value}" for value, count in shown.items()]
     return "\n".join((f"by {name}:", *rows))

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from news_platform.cli.command import DAY, Output, allow_removal_option, command, count_type
+from news_platform.cli.command import DAY, Output, allow_removal_option, command, count_type, echo
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG
 from news_platform.domain_store.building.builder import require_allowed, staging_removal
@@ -146,7 +146,7 @@ def get(
         _print_document(domain, count, lines)
     else:
         for line in lines:
-            click.echo(line)
+            echo(line)
     if not count:
         raise NewsPlatformError(_unknown(reader, domain), thing=domain)
 
@@ -163,7 +163,7 @@ def _print_document(domain: str, count: int, lines: Iterator[bytes]) -> None:
     head = json.dumps({"domain": domain, "count": count}, ensure_ascii=False)
     click.echo(f'{head.removesuffix("}")}, "records": [', nl=False)
     for number, line in enumerate(lines):
-        click.echo(b"%b\n%b" % (b"," if number else b"", line), nl=False)
+        echo(b"%b\n%b" % (b"," if number else b"", line), nl=False)
     click.echo("]}")
 
 

@@ -1,160 +1,95 @@
 """Keep the output of runs in an object store, so that it outlives the worker that ran them.
 
-Dagster's own managers for S3 and Google Cloud Storage need a bucket, keys and an endpoint of their
-own; this one uses those of the root.
+Dagster's own managers for S3 and Google Cloud Storage do the work. They take their keys from the
+environment of the cloud's libraries; here they get those of the root.
 """
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from dagster import Field, StringSource
-from dagster._core.storage.cloud_storage_compute_log_manager import (
-    PollingComputeLogSubscriptionManager,
-    TruncatingCloudStorageComputeLogManager,
-)
-from dagster._core.storage.compute_log_manager import CapturedLogSubscription, ComputeIOType
-from dagster._core.storage.local_compute_log_manager import (
-    IO_TYPE_EXTENSION,
-    LocalComputeLogManager,
-)
+from dagster._core.storage.compute_log_manager import ComputeLogManager
+from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
-from news_platform.resources import store_options
+from news_platform.errors import ConfigError
+from news_platform.setting_sections.platform import StorageSettings
 from news_platform.settings import load_settings
-from news_platform.storage.objects.store import ObjectStore, open_store
 
 _UPLOAD_SECONDS = 30
-_PARTIAL = ".partial"
 
 
-class StoreComputeLogManager(
-    TruncatingCloudStorageComputeLogManager[Any],  # the instance is of no use here
-    ConfigurableClass,
-):
-    """Write standard output and error of runs below a URL, and read them back for the UI."""
-
-    def __init__(
-        self,
-        url: str,
-        local_dir: str | None = None,
-        upload_interval: int = _UPLOAD_SECONDS,
-        inst_data: ConfigurableClassData | None = None,
-    ) -> None:
-        self._store = _open(url)
-        self._local = LocalComputeLogManager(local_dir or tempfile.gettempdir())
-        # Dagster's classes have no types.
-        self._subscriptions = PollingComputeLogSubscriptionManager(self)  # type: ignore[no-untyped-call]
-        self._upload_interval = upload_interval
-        self._inst_data = inst_data
-        super().__init__()  # type: ignore[no-untyped-call] # as above
-
-    @property
-    def inst_data(self) -> ConfigurableClassData | None:
-        """Return the configuration that this was made from."""
-        return self._inst_data
+class RootComputeLogManager(ComputeLogManager[Any], ConfigurableClass):
+    """Opens the manager that the scheme of a URL names; there are no instances of this class."""
 
     @classmethod
     def config_type(cls) -> Mapping[str, Any]:
         """Return the fields of the section `config` in dagster.yaml."""
-        return {
-            "url": StringSource,
-            "local_dir": Field(StringSource, is_required=False),
-            "upload_interval": Field(int, is_required=False, default_value=_UPLOAD_SECONDS),
-        }
+        return {"url": StringSource, "local_dir": Field(StringSource, is_required=False)}
 
     @classmethod
-    def from_config_value(
+    def from_config_value(  # type: ignore[override]  # Dagster uses what it returns as it is
         cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]
-    ) -> "StoreComputeLogManager":
+    ) -> ComputeLogManager[Any]:
         """Return the manager of a dagster.yaml."""
-        return cls(inst_data=inst_data, **config_value)
-
-    @property
-    def local_manager(self) -> LocalComputeLogManager:
-        """Return the manager that captures the output on this machine first."""
-        return self._local
-
-    @property
-    def upload_interval(self) -> int | None:
-        """Return the seconds between two uploads of a run that goes on."""
-        return self._upload_interval or None
-
-    def delete_logs(
-        self, log_key: Sequence[str] | None = None, prefix: Sequence[str] | None = None
-    ) -> None:
-        """Delete the output of one log key, or of all below a prefix."""
-        self._local.delete_logs(log_key=log_key, prefix=prefix)
-        folder = "/".join(log_key[:-1] if log_key else prefix or ())
-        wanted = f"{log_key[-1]}." if log_key else ""
-        found = (info.path for info in self._store.list(folder))
-        self._store.delete([path for path in found if path.split("/")[-1].startswith(wanted)])
-
-    def download_url_for_type(self, log_key: Sequence[str], io_type: ComputeIOType) -> None:
-        """Return None: the UI shows the text itself."""
-
-    def display_path_for_type(self, log_key: Sequence[str], io_type: ComputeIOType) -> str:
-        """Return where the output is stored."""
-        return self._store.uri(_path(log_key, io_type))
-
-    def cloud_storage_has_logs(
-        self, log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False
-    ) -> bool:
-        """Return whether the output was uploaded."""
-        return self._store.exists(_path(log_key, io_type, partial=partial))
-
-    def download_from_cloud_storage(
-        self, log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False
-    ) -> None:
-        """Copy the output to this machine, where the UI reads it."""
-        local = self._local.get_captured_local_path(
-            log_key, IO_TYPE_EXTENSION[io_type], partial=partial
-        )
-        os.makedirs(os.path.dirname(local), exist_ok=True)  # noqa: PTH103, PTH120 (Dagster's paths are texts)
-        with open(local, "wb") as file:  # noqa: PTH123 (as above)
-            file.write(self._store.read(_path(log_key, io_type, partial=partial)))
-
-    def get_log_keys_for_log_key_prefix(
-        self, log_key_prefix: Sequence[str], io_type: ComputeIOType
-    ) -> Sequence[list[str]]:
-        """Return the log keys below a prefix."""
-        return list(self._keys_below(log_key_prefix, f".{IO_TYPE_EXTENSION[io_type]}"))
-
-    def _keys_below(self, prefix: Sequence[str], ending: str) -> Iterator[list[str]]:
-        for info in self._store.list("/".join(prefix)):
-            if info.path.endswith(ending):
-                yield [*prefix, info.path.split("/")[-1].removesuffix(ending)]
-
-    def on_subscribe(self, subscription: CapturedLogSubscription) -> None:
-        """Send new output to a viewer."""
-        self._subscriptions.add_subscription(subscription)
-
-    def on_unsubscribe(self, subscription: CapturedLogSubscription) -> None:
-        """Send no more output to a viewer."""
-        self._subscriptions.remove_subscription(subscription)
-
-    def dispose(self) -> None:
-        """Stop what runs beside the runs."""
-        self._subscriptions.dispose()
-        self._local.dispose()
-
-    def _upload_file_obj(
-        self,
-        data: IO[bytes],
-        log_key: Sequence[str],
-        io_type: ComputeIOType,
-        partial: bool = False,
-    ) -> None:
-        body = data.read()  # at most 50 MB: the base class cuts it
-        if body or not partial:
-            self._store.put(_path(log_key, io_type, partial=partial), body)
+        given, parts = load_settings(os.environ).storage, urlsplit(config_value["url"])
+        shared = {
+            "inst_data": inst_data,
+            "local_dir": config_value.get("local_dir"),
+            "bucket": parts.netloc,
+            "prefix": parts.path.strip("/"),
+            "upload_interval": _UPLOAD_SECONDS,
+        }
+        match parts.scheme:
+            case "s3":
+                return _s3_manager(given, shared)
+            case "gs":
+                return _gcs_manager(given, shared)
+            case "" | "file":
+                return LocalComputeLogManager(parts.path, inst_data=inst_data)
+            case _:
+                url = config_value["url"]
+                raise ConfigError(
+                    f"NEWS_PLATFORM_LOGS_URL={url!r}: expected s3://, gs:// or a path"
+                )
 
 
-def _open(url: str) -> ObjectStore:
-    return open_store(url, options=store_options(load_settings(os.environ)))
+def _s3_manager(given: StorageSettings, shared: Mapping[str, Any]) -> ComputeLogManager[Any]:
+    import boto3
+    from dagster_aws.s3 import S3ComputeLogManager
+
+    # Without keys boto3 finds the credentials itself, as it does for the root.
+    boto3.setup_default_session(
+        aws_access_key_id=given.access_key,
+        aws_secret_access_key=given.secret_key,
+        region_name=given.region or os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
+    )
+    manager: ComputeLogManager[Any] = S3ComputeLogManager(
+        **shared, endpoint_url=given.endpoint_url, use_ssl=not given.allow_http
+    )
+    return manager
 
 
-def _path(log_key: Sequence[str], io_type: ComputeIOType, *, partial: bool = False) -> str:
-    ending = _PARTIAL if partial else ""
-    return f"{'/'.join(log_key)}.{IO_TYPE_EXTENSION[io_type]}{ending}"
+def _gcs_manager(given: StorageSettings, shared: Mapping[str, Any]) -> ComputeLogManager[Any]:
+    from dagster_gcp.gcs import GCSComputeLogManager
+
+    if key := given.service_account_key:
+        os.environ.setdefault("GOOGLE_APPLICATION_CREDENTIALS", _key_file(key))
+    if given.gcs_base_url:
+        os.environ.setdefault("STORAGE_EMULATOR_HOST", given.gcs_base_url)
+    manager: ComputeLogManager[Any] = GCSComputeLogManager(**shared)
+    return manager
+
+
+def _key_file(key: str) -> str:
+    """Return the path of a service account key, which may be given as its text."""
+    if not key.lstrip().startswith("{"):
+        return key
+    handle, path = tempfile.mkstemp(suffix=".json")  # readable by this user alone
+    os.close(handle)
+    Path(path).write_text(key, encoding="utf-8")
+    return path

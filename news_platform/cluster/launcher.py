@@ -21,6 +21,7 @@ from dagster_celery.tags import DAGSTER_CELERY_QUEUE_TAG, DAGSTER_CELERY_TASK_ID
 from dagster_celery.tasks import create_resume_job_task
 
 from news_platform.cluster.queues import BROKER_ERRORS, HEAVY, LIGHT, configure
+from news_platform.datasets.registry import DATASETS
 from news_platform.errors import ConfigError
 
 # Idle workers reply in milliseconds; a busy machine may take a second.
@@ -83,25 +84,28 @@ class Liveness:
         return True
 
 
+HEAVY_ASSETS = frozenset(name for name, one in DATASETS.items() if one.cost == "high")
+"""The assets whose runs go to the heavy queue."""
+
+
 class LiveCeleryRunLauncher(CeleryRunLauncher):
     """The Celery run launcher with a liveness check, a working resume, and a queue for heavy runs.
 
-    Runs of `heavy_assets` go to the queue `heavy` and all others to the default queue, unless a tag
-    of the run names a queue. A run whose task no worker holds for `silence_seconds` counts as lost.
+    Runs of assets that cost much go to the queue `heavy` and all others to the default queue,
+    unless a tag of the run names a queue. A run whose task no worker holds for `silence_seconds`
+    counts as lost.
     """
 
     def __init__(
         self,
         *,
         default_queue: str = LIGHT,
-        heavy_assets: list[str] | None = None,
         silence_seconds: float = 20.0,
         inst_data: ConfigurableClassData | None = None,
         **celery_options: Any,
     ) -> None:
         super().__init__(default_queue=default_queue, inst_data=inst_data, **celery_options)
         configure(self.celery)
-        self.heavy_assets = frozenset(heavy_assets or ())
         self._liveness = Liveness(
             list_held=lambda: held_tasks(self.celery),
             clock=time.monotonic,
@@ -120,9 +124,6 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
                 is_required=False,
                 default_value=LIGHT,
                 description="Queue of runs that are not heavy.",
-            ),
-            "heavy_assets": Field(
-                [str], is_required=False, description="Assets whose runs go to the heavy queue."
             ),
             "silence_seconds": Field(
                 float,
@@ -160,7 +161,7 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
     def queue_of(self, run: DagsterRun) -> str:
         """Return the queue of a run that has no queue tag."""
         assets = {key.to_user_string() for key in run.asset_selection or ()}
-        return HEAVY if assets & self.heavy_assets else self.default_queue
+        return HEAVY if assets & HEAVY_ASSETS else self.default_queue
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
         """Return whether a worker still executes a started run.

@@ -14,6 +14,7 @@ from news_platform.resources import options_of
 from news_platform.setting_sections.features import CorpusSettings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+from news_platform.web.urls import plain_host
 
 # Texts that are not whole articles; a model would learn the cut or the repetition.
 _WITHOUT_FLAGS = ("cut_text", "repeated_lines")
@@ -25,7 +26,7 @@ def corpus_options(given: CorpusSettings) -> CorpusOptions:
         CorpusOptions,
         given,
         languages=frozenset(given.languages),
-        domains=frozenset(given.domains),
+        domains=frozenset(map(plain_host, given.domains)),
         workers=max(1, given.workers),
         memory_bytes=given.memory_mb << 20,
     )

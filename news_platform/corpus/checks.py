@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date
+from typing import cast
 
 import polars as pl
 
-from news_platform.corpus.crawl_pages import CorpusOptions
+from news_platform.corpus.crawl_pages import OTHER_DOMAIN, CorpusOptions
 from news_platform.corpus.export.filtering import ExportSelection
 from news_platform.corpus.export.pipeline import ExportOptions
 from news_platform.corpus.export.publish import current_version, version_files
 from news_platform.datasets.corpus import SORT_COLUMNS
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaDataset
@@ -43,10 +45,20 @@ def count_problems(
         yield f"{day}: {kept} articles and {left} dropped pages are not {read} pages"
     if pages is not None and (pages > read or (pages < read and not may_lack_pages)):
         yield f"{day}: {read} pages were read, and the source has {pages}"
+    yield from _loss_problems(report, day, kept, read)
     stored = dataset.scan().filter(pl.col("day") == day).select(pl.len()).collect().item()
     # Fewer: rows may have been taken down since.
     if stored > kept:
         yield f"{day}: the table has {stored} rows, the run wrote {kept}"
+
+
+def _loss_problems(report: Mapping[str, object], day: str, kept: int, read: int) -> Iterator[str]:
+    """Yield whether a build from no fewer pages has lost most articles of the one before."""
+    dropped = cast(Mapping[str, int], report["dropped"])
+    pages, before = (int(str(report.get(f"{it}_before", 0))) for it in ("pages", "articles"))
+    left_out = sum(dropped.get(reason, 0) for reason in (TAKEN_DOWN, OTHER_DOMAIN))
+    if read >= pages and 2 * (kept + left_out) < before:
+        yield f"{day}: {kept} articles of {read} pages; before there were {before} of {pages}"
 
 
 def source_pages(store: ObjectStore, day: str, options: CorpusOptions) -> int:

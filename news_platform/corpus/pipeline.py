@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +26,8 @@ from news_platform.corpus.crawl_pages import (
     ExpiredRows,
 )
 from news_platform.corpus.rows import (
+    NO_TEXT,
+    NOT_AN_ARTICLE,
     ArticleRow,
     ClassifiedPage,
     CrawlPage,
@@ -43,6 +45,7 @@ from news_platform.datasets.corpus import (
 )
 from news_platform.datasets.feeds import ARTICLES, articles_path
 from news_platform.datasets.takedowns import TAKEN_DOWN
+from news_platform.errors import StorageError
 from news_platform.isolation.pool import Done, Pool
 from news_platform.storage.chunks import chunked
 from news_platform.storage.commit import collected
@@ -52,6 +55,7 @@ from news_platform.storage.commit.markers import (
     content_part,
     fingerprint_of,
     read_markers,
+    read_report,
     write_marker,
 )
 from news_platform.storage.delta import DeltaDataset, DeltaEngine, ReplacedPartition
@@ -77,6 +81,7 @@ class CorpusDay:
     """What a day of a table holds: pages read, articles, and pages dropped by reason.
 
     `languages` and `top_domains` count articles. `source_bytes` is the size of what was read.
+    `pages_before` and `articles_before` are those of the build that this one replaced.
     """
 
     day: str
@@ -90,6 +95,8 @@ class CorpusDay:
     files: int = 0
     source_bytes: int = 0
     version: int = 0
+    pages_before: int = 0
+    articles_before: int = 0
 
     @property
     def article_share(self) -> float:
@@ -146,6 +153,10 @@ def build_crawl_day(
     report = _build(
         store, day, pages, options=options, source_bytes=sum(one.bytes for one in markers)
     )
+    if before := read_markers(store, CRAWL_ARTICLES.name).get(day):
+        held = read_report(store, before)
+        counts = (int(str(held.get(name, 0))) for name in ("pages", "articles"))
+        report = replace(report, pages_before=next(counts), articles_before=next(counts))
     write_marker(
         store,
         CRAWL_ARTICLES.name,
@@ -177,11 +188,21 @@ def _build(
         folder = Path(name)
         frames = articles.frames()
         runs = list(iter_runs(frames, folder, keys=_MERGE_KEYS, run_bytes=options.run_bytes))
+        _require_judged(day, articles.dropped, pages.pages)
         counts = TableCounts()
         rows = counts.counted(_once_each(merge_runs(runs, keys=SORT_COLUMNS), articles.dropped))
         done = crawl_dataset(store).replace(day, rows, scratch=folder)
     dropped = articles.dropped + pages.dropped
     return counts.report(day, done, pages=pages.pages, dropped=dropped, source_bytes=source_bytes)
+
+
+def _require_judged(day: str, dropped: Counter[str], pages: int) -> None:
+    """Raise StorageError if most pages could not be judged: the day stays as it is."""
+    failed = {why: n for why, n in dropped.items() if why not in (NO_TEXT, NOT_AN_ARTICLE)}
+    if 2 * sum(failed.values()) > pages:
+        causes = ", ".join(f"{why} {count}" for why, count in sorted(failed.items()))
+        message = f"most pages of {day} failed ({causes} of {pages}): nothing was replaced; the log"
+        raise StorageError(f"{message} names the pages; build the day again", thing=day)
 
 
 def _once_each(frames: Iterable[pl.DataFrame], dropped: Counter[str]) -> Iterator[pl.DataFrame]:

@@ -8,7 +8,7 @@ of a root or a rewrite that removes rows changes nothing for those who follow th
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from urllib.parse import quote, unquote
@@ -69,13 +69,17 @@ class Collected:
         source = _short_hash([self.source_digest, self.source_bytes])
         return f"{source[:_SOURCE_HEX]}-{recipe(self.extractor_version, self.options)}"
 
-    def news_paths(self) -> Mapping[str, str]:
-        """Return the path of the raw_news file of each language; none if the WARC is expired."""
+    def news_paths(self, languages: Collection[str] | None = None) -> Mapping[str, str]:
+        """Return the path of the raw_news file of each language, or of some of them.
+
+        There are none if the WARC is expired.
+        """
         if self.is_expired:
             return {}
         return {
             language: raw_news_path(self.day, language, filename=self.warc)
             for language in self.languages
+            if languages is None or language in languages
         }
 
     def paths(self) -> tuple[str, ...]:

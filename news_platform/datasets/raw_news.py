@@ -148,7 +148,11 @@ RAW_NEWS = Dataset(
         Column("year", Role.day, "Year of the WARC's timestamp, `2025`."),
         Column("month", Role.day, "Month of the WARC's timestamp, `11`."),
         Column("day", Role.day, "Day of the WARC's timestamp, `01`."),
-        Column("main_lang", Role.language, "Best language (ISO code), `unknown` without text."),
+        Column(
+            "main_lang",
+            Role.language,
+            "Best language (ISO code); `unknown` without text, or if no language is likely.",
+        ),
         Column("filename", Role.fact, "Name of the WARC file the page comes from."),
     ),
 )

@@ -1,17 +1,20 @@
-"""Report a failed run: one line in the log, and a POST if a webhook is set.
+"""Report failed runs, red checks and failing ticks: a log line, and a POST if a webhook is set.
 
 An alert contains no secret: the values of secret settings, passwords in URLs and signed query
 parameters are replaced. If the webhook does not answer, the sensor logs that after a few tries and
 continues with the next run.
 """
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from logging import Logger
 
 import dagster as dg
+from dagster._core.scheduler.instigation import TickStatus
 
+from news_platform.defs.checks import red_partitions
 from news_platform.defs.rebuild_rules import Platform
 from news_platform.defs.runs import (
     LOST,
@@ -30,6 +33,7 @@ TRIES = 3
 TIMEOUT_SECONDS = 5.0
 PAUSE_SECONDS = 1.0
 _LONGEST_TEXT = 1_000
+_SHOWN = 3
 # Dagster sets this tag on a failed run that it will retry.
 _WILL_RETRY_TAG = "dagster/will_retry"
 
@@ -117,3 +121,62 @@ def alert_on_run_failure(context: dg.RunFailureSensorContext, platform: Platform
         return
     text = context.failure_event.message if error == LOST else error.text()
     send_alert(context.log, platform.settings, Alert.of_run(run, text or error.text()))
+
+
+@dg.sensor(
+    name="alert_on_red_checks",
+    description="Reports checks that turn red and ticks that fail, and when either is over.",
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    minimum_interval_seconds=300,
+)
+def alert_on_red_checks(
+    context: dg.SensorEvaluationContext, platform: Platform
+) -> dg.SensorResult | dg.SkipReason:
+    """Compare what is wrong with what was wrong at the last tick."""
+    now = {**_red_checks(context.instance), **_failing_ticks(context.instance)}
+    before = _known(context.cursor)
+    for name, text in now.items():
+        if name not in before:
+            asset = name.partition(" ")[0]
+            send_alert(context.log, platform.settings, Alert(f"{name} {text}", assets=asset))
+    for name in before - now.keys():
+        send_alert(context.log, platform.settings, Alert(f"{name} is over", assets=""))
+    text = "; ".join(f"{name} {why}" for name, why in now.items())
+    return dg.SensorResult(
+        skip_reason=text or "nothing is red or failing", cursor=json.dumps(sorted(now))
+    )
+
+
+def _known(cursor: str | None) -> set[str]:
+    """Return what was wrong at the last tick; an unreadable cursor counts as none."""
+    try:
+        return set(map(str, json.loads(cursor or "[]")))
+    except (ValueError, TypeError):
+        return set()
+
+
+def _red_checks(instance: dg.DagsterInstance) -> dict[str, str]:
+    # Imported here: the graph is made of modules like this one.
+    from news_platform.defs.graph import CHECKS
+
+    return {
+        f"{key.asset_key.to_user_string()} check {key.name}": f"is red for {_shown(keys)}"
+        for key, keys in red_partitions(instance, CHECKS).items()
+        if keys
+    }
+
+
+def _failing_ticks(instance: dg.DagsterInstance) -> dict[str, str]:
+    found = {}
+    for state in instance.all_instigator_state():
+        ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=1)
+        if ticks and ticks[0].status is TickStatus.FAILURE:
+            error = ticks[0].error
+            message = " ".join(error.message.split()) if error else "no error was recorded"
+            found[f"{state.name} tick"] = f"failed: {message}"
+    return found
+
+
+def _shown(keys: Collection[str]) -> str:
+    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    return ", ".join(sorted(keys)[:_SHOWN]) + more

@@ -24,8 +24,8 @@ def _followed(resources: Resources) -> Sequence[str]:
 def rows_equal_markers(resources: Resources, key: str) -> dg.AssetCheckResult:
     """The row counts of the stored Parquet files equal those that the markers state.
 
-    If red: the problem names the file. Delete that WARC's marker under `news/collected/` and
-    materialize the day again.
+    If red: the problem names the file. Run `news-platform ccnews collect --again` on the named
+    WARC, then evaluate the check again.
     """
     from news_platform.ccnews.checks import read_footers, row_problems, truncated_warcs
 

@@ -13,7 +13,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import dagster as dg
@@ -66,6 +66,10 @@ class Check:
     def key(self) -> dg.AssetCheckKey:
         """Return Dagster's key of the check."""
         return dg.AssetCheckKey(dg.AssetKey(self.asset), self.name)
+
+    def within(self, partitions_def: dg.PartitionsDefinition[str] | None) -> "Check":
+        """Return the check with the partitions of its asset, unless it judges all of them."""
+        return self if self.partitions_def is None else replace(self, partitions_def=partitions_def)
 
     @property
     def definition(self) -> dg.AssetChecksDefinition:
@@ -338,8 +342,11 @@ def nightly_definitions(checks: Sequence[Check]) -> dg.Definitions:
         description="Evaluates all checks of all partitions every night.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    def check_every_night() -> dg.RunRequest:
+    def check_every_night(platform: Platform) -> dg.RunRequest | dg.SkipReason:
         """Request one evaluation of all checks."""
-        return dg.RunRequest()
+        # Imported here, because sensors ask for red checks.
+        from news_platform.defs.sensors import skip_reason
+
+        return skip_reason(platform.data_root.store) or dg.RunRequest()
 
     return dg.Definitions(jobs=[check_newest_data], schedules=[check_every_night])

@@ -245,10 +245,11 @@ EXPORT_RULE = rebuild_rule(
 
 @check(CRAWL_ARTICLES, newest=_CHECKED_DAYS)
 def every_page_is_counted(resources: Resources, key: str) -> Iterable[str]:
-    """Articles and dropped pages of a day add up to the pages that raw_news has.
+    """Articles and dropped pages of a day add up to the pages of raw_news, and few were lost.
 
     If red: raw_news changed since, and the sensor builds the day again; or the table was changed
-    manually: materialize the day again.
+    manually: materialize the day again. If the same pages have lost most of their articles, the
+    pages of raw_news or the extractor are damaged: see what was dropped, and why.
     """
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
     pages = source_pages(store, key, options)

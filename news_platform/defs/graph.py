@@ -43,11 +43,22 @@ def definitions_of(
 
     `describe` adds what depends on the root to the spec of each asset.
     """
-    assets = _defined(dg.AssetsDefinition, *modules)
+    assets = dg.map_asset_specs(
+        describe, [*_defined(dg.AssetSpec, *modules), *_defined(dg.AssetsDefinition, *modules)]
+    )
+    # A root may narrow the days of an asset; its checks must have the same ones.
+    partitions = {
+        spec.key: spec.partitions_def
+        for one in assets
+        for spec in (one.specs if isinstance(one, dg.AssetsDefinition) else (one,))
+    }
     rules = _defined(RebuildRule, *modules)
     return dg.Definitions(
-        assets=dg.map_asset_specs(describe, [*_defined(dg.AssetSpec, *modules), *assets]),
-        asset_checks=[one.definition for one in _defined(Check, *modules)],
+        assets=assets,
+        asset_checks=[
+            one.within(partitions.get(one.key.asset_key, one.partitions_def)).definition
+            for one in _defined(Check, *modules)
+        ],
         sensors=[
             *_defined(dg.SensorDefinition, *modules),
             *(reconciling_sensor(rule) for rule in rules if rule.sensor),

@@ -5,7 +5,7 @@ can differ from what really ran, and a deleted run was never tried.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -151,6 +151,25 @@ class Work:
         """
         records = instance.get_run_records(filters=dg.RunsFilter(statuses=NOT_FINISHED_STATUSES))
         return cls((*map(Build.of_run, records), *_backfills(instance)))
+
+    def builders(self, asset: str, keys: Collection[str], order: Sequence[str]) -> dict[str, str]:
+        """Return the run or backfill that builds each of these partitions of an asset.
+
+        `order` has all partitions between them, in Dagster's order.
+        """
+        places = {key: number for number, key in enumerate(order)}
+        found: dict[str, str] = {}
+        for one in self.builds:
+            if asset not in one.assets:
+                continue
+            ends = places.get(one.first or ""), places.get(one.last or "")
+            if not one.keys and ends[0] is not None and ends[1] is not None:
+                # The usual case, without a look at every stale partition per run.
+                built = set(order[ends[0] : ends[1] + 1]).intersection(keys)
+            else:
+                built = {key for key in keys if one.builds(key, places)}
+            found |= dict.fromkeys(built - found.keys(), one.name)
+        return found
 
     def builder(self, asset: str, key: str, order: Mapping[str, int]) -> str | None:
         """Return the run or backfill that builds a partition of an asset."""

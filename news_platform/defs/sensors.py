@@ -109,8 +109,6 @@ def plan_of(
     """
     asset, now, limits = rule.asset, resources.clock.now(), rule.limits_in(resources)
     order = partition_order(instance, rule.partitions, stale)
-    places = {key: number for number, key in enumerate(order)}
-    running = {key: work.builder(asset, key, places) for key in stale}
     history = History({}, {})
     if instance is not None:
         since = {key: state.stale_since.get(key, now.timestamp()) for key in stale}
@@ -123,7 +121,7 @@ def plan_of(
         now.timestamp(),
         attempts=history.attempts,
         mended=history.mended,
-        running={key: run for key, run in running.items() if run},
+        running=work.builders(asset, stale.keys(), order),
         own=len(work.requested_by(asset)),
         holds=rule.holds(resources, stale, now) if rule.holds and stale else {},
         parents={
@@ -139,11 +137,13 @@ def plan_of(
 
 
 def _parents(rule: RebuildRule, stale: Fingerprints, work: Work) -> Mapping[str, str]:
+    names = {parent.asset for parent in rule.parents}
+    builds = [one for one in work.builds if one.assets & names]
     return {
         key: f"{parent.asset} is being built"
-        for key in stale
         for parent in rule.parents
-        if any(one.triggers(parent, key) for one in work.builds)
+        for key in (stale if builds else ())
+        if any(one.triggers(parent, key) for one in builds)
     }
 
 

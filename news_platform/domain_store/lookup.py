@@ -43,8 +43,8 @@ from news_platform.web.urls import plain_host, registrable_domain
 # Blocks of the index in memory, of about 20 KB each.
 CACHED_BLOCKS = 1024
 DEFAULT_OPTIONS = StoreOptions()
-# The end of every line. Quotes inside a text are escaped, so nothing else matches.
-_DAY = re.compile(rb'"year":"(\d+)","month":"(\d+)","day":"(\d+)"\}\Z')
+# Quotes inside a text are escaped, so nothing else matches.
+_DAY = re.compile(rb'"year":"(\d+)","month":"(\d+)","day":"(\d+)"[,}]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,8 @@ def _files_before(manifest: Manifest | None, since: date | None) -> set[str]:
 
 def _is_since(line: bytes, first_day: date) -> bool:
     """Return whether the WARC day of a record is known and not before `first_day`."""
-    found = _DAY.search(line, max(0, len(line) - 64))
+    # After these columns a record has only numbers.
+    found = _DAY.match(line, max(0, line.rfind(b'"year":')))
     # Compared as numbers: other crawls may write May as 5.
     day = tuple(map(int, found.groups())) if found else ()
     return day >= (first_day.year, first_day.month, first_day.day)

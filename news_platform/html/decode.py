@@ -19,16 +19,16 @@ characters; the labels of `replacement` (`iso-2022-kr`, `hz-gb-2312`) count as u
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from lxml import etree, html
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
-from news_platform.text.normalize import scrub_text
+from news_platform.text.normalize import is_safe_utf8, scrub_text
 
 # lxml rejects a str that declares its own encoding, and after decoding the declaration is wrong.
-_XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+_XML_DECLARATION = re.compile(rb"\s*<\?xml[^>]*\?>")
 
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -46,14 +46,11 @@ _META_CHARSET = re.compile(
 )
 _XML_ENCODING = re.compile(rb"\s*<\?xml[^>]{1,200}?encoding\s*=\s*[\"']([^\"'>]+)", re.IGNORECASE)
 _HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\"';,\s]+)", re.IGNORECASE)
-# What `scrub_text` would leave, in UTF-8: deleting these takes a tenth of searching the text, and
-# less than deleting the others, since nearly nothing is left to copy.
-_PLAIN_BYTES = bytes({*range(0x20, 0x100), *b"\t\n\r"} - {0x7F})
-_C1_CONTROL = re.compile(rb"\xc2[\x80-\x9f]")
-_C1_LEAD = b"\xc2"
-# Most pages have few characters with this lead byte, such as a copyright sign: to find the byte is
-# ten times as fast as the expression. Pages with more of them are searched by the expression.
-_FEW_LEADS = 40
+# References to what `scrub_text` removes. Parsers resolve them, and a terminal obeys the result.
+_CONTROL_REFERENCE = re.compile(
+    r"&#(?:0*([1-8]|1[124-9]|2\d|3[01]|127|129|141|143|144|157)(?!\d)"
+    r"|[xX]0*([1-8bBcCeEfF]|1[0-9a-fA-F]|7[fF]|8[1dDfF]|9[0dD])(?![0-9a-fA-F]));?"
+)
 # Where Python's codec of that name has fewer characters than the browsers' decoder.
 _WIDER_CODECS = {
     "gbk": "gb18030",
@@ -114,9 +111,20 @@ def decode_html(body: bytes, charset: str | None = None) -> DecodedPage:
     return _decode_legacy(body, declared)
 
 
-def html_text(page: str | bytes, charset: str | None = None) -> str:
+def decode_page(page: str | bytes, charset: str | None = None) -> DecodedPage:
     """Return a page as text without lone surrogates and control characters."""
-    return decode_html(page, charset).text if isinstance(page, bytes) else scrub_text(page)
+    if isinstance(page, bytes):
+        return decode_html(page, charset)
+    try:
+        return _scrubbed(page, page.encode(), "utf-8")
+    except UnicodeEncodeError:  # a lone surrogate
+        clean = scrub_text(page)
+        return _scrubbed(clean, clean.encode(), "utf-8")
+
+
+def html_text(page: str | bytes, charset: str | None = None) -> str:
+    """Return the text of a page."""
+    return decode_page(page, charset).text
 
 
 def content_type_charset(content_type: str) -> str | None:
@@ -210,23 +218,14 @@ def _decoded(body: bytes, encoding: str) -> DecodedPage:
 
 
 def _scrubbed(text: str, utf8: bytes, encoding: str) -> DecodedPage:
-    is_clean = not utf8.translate(None, _PLAIN_BYTES)
-    if is_clean and (text.isascii() or not _has_c1_control(utf8)):
-        return DecodedPage(text, utf8, encoding)
-    clean = scrub_text(text)
-    return DecodedPage(clean, clean.encode(), encoding)
+    clean = text if is_safe_utf8(utf8) else scrub_text(text)
+    if b"&#" in utf8 and _CONTROL_REFERENCE.search(clean):
+        clean = _CONTROL_REFERENCE.sub(_resolved, clean)
+    return DecodedPage(clean, utf8 if clean is text else clean.encode(), encoding)
 
 
-def _has_c1_control(utf8: bytes) -> bool:
-    at = utf8.find(_C1_LEAD)
-    for _ in range(_FEW_LEADS):
-        if at < 0:
-            return False
-        # In UTF-8 a byte from 0x80 to 0xBF follows this one; below 0xA0 they are a control.
-        if utf8[at + 1] < 0xA0:
-            return True
-        at = utf8.find(_C1_LEAD, at + 2)
-    return at >= 0 and _C1_CONTROL.search(utf8, at) is not None
+def _resolved(found: re.Match[str]) -> str:
+    return scrub_text(chr(int(found[1]) if found[1] else int(found[2], 16)))
 
 
 def parse_document(page: str | bytes, charset: str | None = None) -> html.HtmlElement | None:
@@ -234,10 +233,29 @@ def parse_document(page: str | bytes, charset: str | None = None) -> html.HtmlEl
 
     `charset` is the charset of the HTTP header; it is used for bytes only.
     """
-    text = _XML_DECLARATION.sub("", html_text(page, charset))
-    if not text.strip():
-        return None
+    return parse_decoded(decode_page(page, charset))
+
+
+def parse_decoded(page: DecodedPage) -> html.HtmlElement | None:
+    """Return the root element of a decoded page, or None for a page without any markup."""
+    declared = _XML_DECLARATION.match(page.utf8)
+    # The bytes of UTF-8 are parsed faster than a str.
+    utf8 = page.utf8[declared.end() :] if declared else page.utf8
     try:
-        return html.document_fromstring(text)
+        return None if not utf8 or utf8.isspace() else html.document_fromstring(utf8, _parser())
     except etree.ParserError:
         return None
+
+
+@cache
+def _parser() -> html.HTMLParser:
+    # Choosing the class of each element by its tag takes as long as reading it.
+    classes = etree.ElementDefaultClassLookup(
+        element=html.HtmlElement,
+        comment=html.HtmlComment,
+        pi=html.HtmlProcessingInstruction,
+        entity=html.HtmlEntity,
+    )
+    parser = html.HTMLParser(encoding="utf-8")
+    parser.set_element_class_lookup(classes)
+    return parser

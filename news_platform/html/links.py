@@ -1,13 +1,13 @@
 """Resolve the links of a page, and find the feeds it links to (`<link rel="alternate">`)."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from html import unescape
 from urllib.parse import urljoin, urlsplit
 
-from resiliparse.parse.html import DOMNode, HTMLTree
+from resiliparse.parse.html import HTMLTree
 
-from news_platform.html.decode import html_text
+from news_platform.html.decode import decode_html
 
 
 def join_link(base: str, link: str) -> str:
@@ -46,26 +46,45 @@ _MAX_TITLE = 1000
 
 @dataclass(frozen=True, slots=True)
 class FeedLink:
-    """A feed that a page links to; `href` may be relative to the page."""
+    """A feed that a page links to."""
 
-    href: str
+    url: str
     mime_type: str
     title: str | None
 
 
-def feed_links(tree: HTMLTree) -> tuple[FeedLink, ...]:
-    """Return the feeds linked from the page's head, in the order written."""
-    return tuple(_iter_links(tree.head, FEED_TYPES)) if tree.head else ()
+def feed_links(
+    tree: HTMLTree, html: bytes, *, url: str, types: Collection[str] = FEED_TYPES
+) -> tuple[FeedLink, ...]:
+    """Return the feeds that a page links to from anywhere, each once, in the order written."""
+    # Searching the tree takes long, and many pages name no type of feeds.
+    written = html.lower()
+    if not any(one.encode() in written for one in types):
+        return ()
+    found: dict[str, FeedLink] = {}
+    relative_to = ""
+    for link in tree.document.query_selector_all(_FEED_LINK):
+        mime_type = link.getattr("type").partition(";")[0].strip().lower()
+        href = link.getattr("href").strip()
+        if mime_type in types and href:
+            relative_to = relative_to or _base_of(tree, url)
+            if address := absolute_link(relative_to, href):
+                title = " ".join((link.getattr("title") or "")[:_MAX_TITLE].split())
+                found.setdefault(address, FeedLink(address, mime_type, unescape(title) or None))
+    return tuple(found.values())
+
+
+def _base_of(tree: HTMLTree, url: str) -> str:
+    base = tree.document.query_selector("base[href]")
+    return base_url(url, base.getattr("href") if base else None)
 
 
 def feed_urls(page: bytes, *, url: str, charset: str | None = None) -> tuple[str, ...]:
-    """Return the feeds linked from anywhere in a page, as absolute URLs, in order, each once."""
-    document = HTMLTree.parse(html_text(page, charset)).document
-    base = document.query_selector("base[href]")
-    relative_to = base_url(url, base.getattr("href") if base else None)
-    links = _iter_links(document, FEED_TYPES | _GENERIC_TYPES)
-    found = (absolute_link(relative_to, link.href) for link in links if link.href)
-    return tuple(dict.fromkeys(link for link in found if link))
+    """Return the addresses that may be feeds and that a page links to, in order, each once."""
+    decoded = decode_html(page, charset)
+    tree = HTMLTree.parse(decoded.text)
+    found = feed_links(tree, decoded.utf8, url=url, types=FEED_TYPES | _GENERIC_TYPES)
+    return tuple(link.url for link in found)
 
 
 def usual_feed_urls(url: str) -> tuple[str, ...]:
@@ -80,11 +99,3 @@ def looks_like_html(body: bytes, content_type: str) -> bool:
     return start.startswith((b"<!doctype html", b"<html")) or (
         "html" in content_type and not start.startswith((b"<?xml", b"<rss", b"<feed", b"<rdf"))
     )
-
-
-def _iter_links(within: DOMNode, types: Collection[str]) -> Iterator[FeedLink]:
-    for link in within.query_selector_all(_FEED_LINK):
-        mime_type = link.getattr("type").partition(";")[0].strip().lower()
-        if mime_type in types:
-            title = " ".join((link.getattr("title") or "")[:_MAX_TITLE].split())
-            yield FeedLink(link.getattr("href").strip(), mime_type, unescape(title) or None)

@@ -88,7 +88,7 @@ def _sensors(found: Sequence[SensorFacts], *, is_paused: bool) -> Diagnosis:
         return wrong(
             "sensors",
             f"the last tick of {first.name} failed: {first.error}",
-            "see its ticks under Automation; the sensor retries by itself",
+            "see 'A sensor that fails' in docs/runbook.md; it tries again at every tick",
         )
     late = [one for one in on if one.age_seconds is not None and one.age_seconds > _patience(one)]
     if late and not is_paused:
@@ -167,5 +167,5 @@ def _red_checks(facts: AutomationFacts) -> Diagnosis:
     return wrong(
         "checks",
         f"{len(shown)} are red, first {shown[0]}",
-        "the check's page in the UI says what to do; see docs/runbook.md",
+        "see 'A corrupt day' in docs/runbook.md; the check's page in the UI says what to do",
     )

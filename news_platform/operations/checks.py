@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -19,14 +20,15 @@ import psutil
 
 from news_platform.ccnews.pool import estimate
 from news_platform.datasets.raw_news import listing_path
-from news_platform.errors import FetchError, NewsPlatformError, StorageError
+from news_platform.errors import FetchError, NewsPlatformError, StorageError, redacted
 from news_platform.operations.ledger_facts import open_ledger
 from news_platform.resources import Resources, alarm_options, sheets_access
 from news_platform.rss.feed_alarms import find_alarms
 from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.commit.collected import followed_days
 from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
-from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url
+from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url, sqlite_path
+from news_platform.storage.sql.sqlite_file import lock_holders
 from news_platform.text.readable import age_text, bytes_text
 from news_platform.web.allowed_hosts import is_loopback
 
@@ -41,6 +43,9 @@ _LEAST_BYTES, _LEAST_FILES = 1 << 30, 10_000
 # S3 refuses requests of a clock that differs by 15 minutes.
 _CLOCK_WARNING, _CLOCK_WRONG = 30.0, 300.0
 _ANSWER_SECONDS = 3.0
+# Our own transactions take less.
+_LOCK_SECONDS = 5.0
+_SHOWN_COMMAND = 120
 _OURS = ("news_platform", "news-platform", "dagster")
 _SHOWN = 3
 
@@ -242,9 +247,36 @@ def check_ledger(resources: Resources) -> Diagnosis:
     with open_ledger(resources) as engine:
         if engine is not None:
             require_articles(engine, resources.data_root.store)
+            if (file := sqlite_path(engine.url)) and _is_locked(file):
+                return wrong(
+                    "ledger",
+                    f"{file} has been locked for over {_LOCK_SECONDS:.0f} s by {_holders(file)}",
+                    "see 'A locked ledger' in docs/runbook.md; what waits is retried by itself",
+                )
             return ok("ledger", f"{shown_url(engine.url)} is reachable and up to date")
     _refuse_lost_ledger(resources)
     return skipped("ledger", "there is none yet; the first command that needs it makes it")
+
+
+def _is_locked(file: Path) -> bool:
+    """Return whether another process keeps all others from writing; nothing is changed."""
+    with closing(sqlite3.connect(file, timeout=_LOCK_SECONDS, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError as error:
+            return error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+    return False
+
+
+def _holders(file: Path) -> str:
+    """Name the processes that hold the lock."""
+    names = []
+    for pid in lock_holders(file):
+        with suppress(psutil.Error):
+            command = " ".join(psutil.Process(pid).cmdline())
+            names.append(f"process {pid} ({redacted(command)[:_SHOWN_COMMAND]})")
+    return ", ".join(names) or "a process of another machine or user"
 
 
 def _refuse_lost_ledger(resources: Resources) -> None:

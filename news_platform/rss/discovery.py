@@ -28,7 +28,12 @@ from news_platform.rss.ledger.feed_rows import (
 )
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
-from news_platform.rss.poll_results import days_without_update, health_score, newest_date
+from news_platform.rss.poll_results import (
+    days_without_update,
+    health_score,
+    newest_date,
+    parse_response,
+)
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.text.language import detect
 from news_platform.text.normalize import scrub_text
@@ -234,8 +239,7 @@ class _DiscoveryRun:
         # A feed found by a link or a permanent redirect is registered under its own URL.
         is_moved = is_permanent_redirect(response.redirect_statuses)
         feed_url = response.final_url if is_moved else response.url
-        fetched = (response.body, response.headers.get("content-type", ""), response.final_url)
-        parsed = await asyncio.wrap_future(self.pool.submit(fetched))
+        parsed = await parse_response(response, self.pool)
         if not isinstance(parsed, Done):
             # An exception comes from the bytes; a killed process may be the machine's fault.
             outcome = "not_a_feed" if parsed.reason == "error" else "unreadable"

@@ -23,6 +23,7 @@ from news_platform.rss.ledger.feed_rows import POLLED, RESUMED, in_group, read_f
 from news_platform.rss.ledger.tables import FEED_POLLS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.text.readable import plain_cell, spreadsheet_cell
 from news_platform.web.opml import OpmlFeed, opml_document, opml_entries
 from news_platform.web.urls import canonical_url
 
@@ -211,7 +212,8 @@ def _csv_feeds(body: bytes) -> Iterator[ListedFeed]:
         raise InputError(f"unknown column {unknown[0]!r}: expected {', '.join(COLUMNS)}")
     try:
         for row in reader:
-            cells = {key.strip(): value.strip() for key, value in row.items() if key and value}
+            given = {key.strip(): value.strip() for key, value in row.items() if key and value}
+            cells = {key: plain_cell(value) for key, value in given.items()}
             if url := cells.get("feed_url"):
                 yield _csv_feed(url, cells, line=reader.line_num)
     except csv.Error as error:
@@ -237,8 +239,11 @@ def parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def feeds_as_csv(rows: Iterable[sa.Row[Any]]) -> str:
-    """Return a CSV file of rows of Feeds; secrets are in it by name only."""
+def feeds_as_csv(rows: Iterable[sa.Row[Any]], *, raw: bool = False) -> str:
+    """Return a CSV file of rows of Feeds; secrets are in it by name only.
+
+    With `raw`, a title that a spreadsheet would run as a formula is written as it is.
+    """
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -247,7 +252,8 @@ def feeds_as_csv(rows: Iterable[sa.Row[Any]]) -> str:
         if "headers" in own:
             own["headers"] = ";".join(f"{key}: {value}" for key, value in own["headers"].items())
         about = {"title": row.title, "group": row.feed_group, "lang": row.lang}
-        writer.writerow({"feed_url": row.feed_url, "status": row.status, **about, **own})
+        cells = {"feed_url": row.feed_url, "status": row.status, **about, **own}
+        writer.writerow(cells if raw else {k: spreadsheet_cell(v) for k, v in cells.items()})
     return out.getvalue()
 
 

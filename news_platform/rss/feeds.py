@@ -7,6 +7,7 @@ production code parses in a worker process (`parse_fetched`).
 
 import calendar
 import hashlib
+import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,12 +19,10 @@ from typing import Any
 from news_platform.errors import InputError
 from news_platform.html.dates import parse_date
 from news_platform.html.links import join_link
-from news_platform.text.normalize import normalize_spaces, scrub_text, without_meter_lines
+from news_platform.rss.feed_content import WEB, FeedContent, mappings, parse_content, plain
+from news_platform.text.normalize import scrub_text
 from news_platform.web.urls import canonical_url, url_hash
 
-_TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
-# Some summaries hold the whole article; the beginning is enough to detect the language.
-_MAX_MARKUP = 2_000
 _ITEM = re.compile(rb"<(?:\w+:)?(?:item|entry)\b", re.IGNORECASE)
 _LAST_ITEM = re.compile(rb".*</(?:\w+:)?(?:item|entry)>", re.IGNORECASE | re.DOTALL)
 # A date whose time is followed by `GMT+9` or the like. It would be read as GMT, hours off.
@@ -41,41 +40,12 @@ _LANGUAGE = re.compile(
 )
 # The elements that describe a feed, before or after its items, fit into this.
 _HEAD_BYTES = 65_536
-_WEB = ("http://", "https://")
+_LINK = re.compile(rb"<(?:\w+:)?link\b([^<>]*)>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"\b(rel|href)\s*=\s*([\"'])(.*?)\2", re.IGNORECASE)
+# Relations of links of an entry that lead to something else than its page.
+_NOT_THE_PAGE = frozenset(("replies", "edit", "enclosure", "hub", "license", "next", "payment"))
 # A longer feed is the dump of an archive; feeds list their newest entries first.
 _MAX_ENTRIES = 10_000
-# Some feeds carry whole books; an article is shorter.
-_MAX_TEXT = 200_000
-_MAX_NAMES = 50
-_MAX_ENCLOSURES = 20
-# A description of this length is the article itself: many feeds have no content:encoded.
-_WHOLE_TEXT = 1_000
-_HIDDEN = re.compile(r"<(script|style|noscript)\b.*?</\1\s*>|<!--.*?-->", re.I | re.S)
-_BLOCK_END = re.compile(
-    r"</(?:p|div|li|h[1-6]|blockquote|tr|figure|figcaption|section|article|ul|ol|table|pre)\s*>"
-    r"|<(?:br|hr|p|div|li|h[1-6])\b[^>]*>",
-    re.I,
-)
-_IMAGE = re.compile(r"<img\b[^>]*?\bsrc\s*=\s*[\"']?([^\"'\s>]+)", re.I)
-# RSS's own author element is an address with a name: `ann@post.example (Ann Writer)`.
-_ADDRESS = re.compile(r"^\S+@\S+\s*\(([^()]+)\)$")
-
-
-@dataclass(frozen=True, slots=True)
-class FeedContent:
-    """What an entry carries; `text` is '' unless the feed has more than a summary.
-
-    `enclosures` are `URL TYPE BYTES`, as far as the feed states them. `is_metered` means that the
-    text ends with a request to subscribe, which is left out.
-    """
-
-    text: str = ""
-    authors: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    image_url: str = ""
-    enclosures: tuple[str, ...] = ()
-    comments_url: str = ""
-    is_metered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +83,18 @@ class FeedEntry:
 class Feed:
     """A parsed feed; `language` is the one it declares, or ''.
 
-    `left_out` counts entries beyond the most that are read of one feed.
+    `left_out` counts entries beyond the most that are read of one feed. `same_page` are the links
+    of entries that differ from another one's only after the `#`. `older_url` is the page with the
+    entries before these (RFC 5005), `hub_url` the hub that tells of new ones (WebSub).
     """
 
     title: str
     language: str
     entries: tuple[FeedEntry, ...]
     left_out: int = 0
+    same_page: tuple[str, ...] = ()
+    older_url: str = ""
+    hub_url: str = ""
 
 
 def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
@@ -145,7 +120,18 @@ def parse_fetched(fetched: tuple[bytes, str, str]) -> Feed:
     """
     feed = parse_feed(*fetched)
     kept = tuple(map(with_link_key, feed.entries[:_MAX_ENTRIES]))
-    return replace(feed, entries=kept, left_out=len(feed.entries) - len(kept))
+    left_out = len(feed.entries) - len(kept)
+    return replace(feed, entries=kept, left_out=left_out, same_page=tuple(_same_page(kept)))
+
+
+def _same_page(entries: Iterable[FeedEntry]) -> Iterator[str]:
+    """Yield the links that lead to another part of a page that an entry before links to."""
+    seen: dict[str, str] = {}
+    for entry in entries:
+        first = seen.setdefault(entry.link_hash, entry.link)
+        pages = {link.partition("#")[0] for link in (first, entry.link)}
+        if entry.link_hash and entry.link != first and len(pages) == 1:
+            yield entry.link
 
 
 def with_link_key(entry: FeedEntry) -> FeedEntry:
@@ -153,7 +139,7 @@ def with_link_key(entry: FeedEntry) -> FeedEntry:
     if entry.link_hash or not entry.link:
         return entry
     canonical = canonical_url(entry.link)
-    if not canonical.startswith(_WEB):
+    if not canonical.startswith(WEB):
         return entry
     return replace(entry, link_canon=canonical, link_hash=url_hash(canonical))
 
@@ -173,8 +159,11 @@ def _is_complete(parsed: Mapping[str, Any], body: bytes) -> bool:
     """Return whether the fast result is complete, so that feedparser need not be tried."""
     if any("\ufffd" in (entry.get("title") or "") for entry in parsed["entries"]):
         return False  # the encoding was guessed wrong
-    if parsed["entries"]:
-        return any(_link(entry) for entry in parsed["entries"]) or b"<link" not in body
+    links = [_link(entry) for entry in parsed["entries"]]
+    if b"xml:base" in body and not all(link.startswith(WEB) for link in links):
+        return False  # which address a relative link is relative to, only feedparser says
+    if links:
+        return any(links) or b"<link" not in body
     return _ITEM.search(body) is None
 
 
@@ -194,11 +183,40 @@ def _parse_slow(body: bytes, content_type: str, *, url: str) -> Mapping[str, Any
 def _feed(parsed: Mapping[str, Any], body: bytes, *, url: str) -> Feed:
     about = parsed.get("feed") or {}
     declared = about.get("language") or parsed.get("language")
+    links = _feed_links(body)
+    older = links.get("prev-archive") or links.get("next", "")
     return Feed(
         title=plain(about.get("title")),
         language=scrub_text(str(declared or _declared_language(body))),
         entries=tuple(_entry(entry, url=url) for entry in parsed["entries"]),
+        older_url=_absolute(older, url=url),
+        hub_url=_absolute(links.get("hub", ""), url=url),
     )
+
+
+def _feed_links(body: bytes) -> dict[str, str]:
+    """Return the links of the feed itself by their relation; fastfeedparser leaves some out."""
+    if body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+        return _json_links(body)
+    links: dict[str, str] = {}
+    for attributes in (found[1] for part in _around_items(body) for found in _LINK.finditer(part)):
+        stated = {name.lower(): value for name, _, value in _ATTRIBUTE.findall(attributes)}
+        if b"rel" in stated and b"href" in stated:
+            rel, href = stated[b"rel"], stated[b"href"]
+            links.setdefault(
+                rel.decode("latin-1").lower(), unescape(href.decode("utf-8", "replace"))
+            )
+    return links
+
+
+def _json_links(body: bytes) -> dict[str, str]:
+    try:
+        stated = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    hubs = [hub.get("url") for hub in mappings(stated.get("hubs"))]
+    links = {"next": stated.get("next_url"), "hub": next(iter(hubs), None)}
+    return {rel: url for rel, url in links.items() if isinstance(url, str)}
 
 
 def _declared_language(body: bytes) -> str:
@@ -238,31 +256,34 @@ def _entry(entry: Mapping[str, Any], *, url: str) -> FeedEntry:
 
 
 def _link(entry: Mapping[str, Any]) -> str:
-    """Return the original link behind FeedBurner, else the link, an alternate, or an id URL."""
-    if "feedburner_origlink" not in entry and (plain_link := entry.get("link") or "").startswith(
-        _WEB
-    ):
-        return str(plain_link).strip()
-    identity = entry.get("id")
+    """Return the original link behind FeedBurner, else the page, the link, or an id URL."""
+    links = mappings(entry.get("links"))
+    identity, link = entry.get("id"), entry.get("link")
+    is_plain = not links and "feedburner_origlink" not in entry
+    if is_plain and isinstance(link, str) and link.startswith(WEB):
+        return link.strip()
+    # Both parsers may take the first link of an entry, whatever it is for.
+    others = {one.get("href") for one in links if one.get("rel") in _NOT_THE_PAGE}
     candidates = (
         entry.get("feedburner_origlink"),
-        entry.get("link"),
-        *_alternates(entry),
+        *_alternates(links),
+        link if link not in others else None,
         # An id is a link only if it is a complete URL.
-        identity if isinstance(identity, str) and identity.strip().startswith(_WEB) else None,
+        identity if isinstance(identity, str) and identity.strip().startswith(WEB) else None,
     )
     return next((c.strip() for c in candidates if isinstance(c, str) and _is_web(c)), "")
 
 
-def _alternates(entry: Mapping[str, Any]) -> Iterable[str | None]:
-    for link in entry.get("links") or ():
-        if isinstance(link, Mapping) and link.get("rel", "alternate") == "alternate":
-            yield link.get("href")
+def _alternates(links: Iterable[Mapping[str, Any]]) -> list[str | None]:
+    """Return the links to the page itself: as HTML first, then in other formats."""
+    found = [link for link in links if (link.get("rel") or "alternate") == "alternate"]
+    ordered = sorted(found, key=lambda link: "html" not in (link.get("type") or "html"))
+    return [link.get("href") for link in ordered]
 
 
 def _is_web(link: str) -> bool:
     text = link.strip()
-    return bool(text) and (text.startswith(_WEB) or ":" not in text.partition("/")[0])
+    return bool(text) and (text.startswith(WEB) or ":" not in text.partition("/")[0])
 
 
 def _absolute(link: str, *, url: str) -> str:
@@ -284,118 +305,3 @@ def _utc(parsed: time.struct_time) -> datetime | None:
         return datetime.fromtimestamp(calendar.timegm(parsed), UTC)
     except (ValueError, OverflowError, OSError):  # feedparser accepts the years 0 and 12000
         return None
-
-
-def plain(markup: Any) -> str:
-    """Return the text of a title or summary on one line, without tags and entities."""
-    if not isinstance(markup, str):
-        return ""
-    # Titles are often escaped twice: once for XML, once for the HTML inside.
-    text = unescape(markup[:_MAX_MARKUP])
-    if "<" in text:
-        text = unescape(_TAG.sub(" ", text))
-    # JSON feeds can spell lone surrogates and NUL, which no XML parser lets through.
-    return normalize_spaces(scrub_text(text))
-
-
-def parse_content(entry: Mapping[str, Any], *, url: str) -> FeedContent:
-    """Return what an entry of fastfeedparser or feedparser carries; `url` is that of the feed."""
-    markup = _markup(entry)
-    text, is_metered = without_meter_lines(text_of_markup(markup))
-    enclosures = tuple(_enclosures(entry, url=url))[:_MAX_ENCLOSURES]
-    return FeedContent(
-        text=text,
-        authors=tuple(dict.fromkeys(_authors(entry)))[:_MAX_NAMES],
-        tags=tuple(dict.fromkeys(_tags(entry)))[:_MAX_NAMES],
-        image_url=_image(entry, markup or _string(entry.get("description")), enclosures, url=url),
-        enclosures=enclosures,
-        comments_url=_media_link(entry.get("comments"), url=url),
-        is_metered=is_metered,
-    )
-
-
-def text_of_markup(markup: str) -> str:
-    """Return the text of an HTML fragment, one paragraph per line."""
-    if "<" not in markup and "&lt;" in markup:
-        markup = unescape(markup)
-    markup = _HIDDEN.sub(" ", markup[:_MAX_TEXT])
-    # Line ends of the source mean nothing; the elements of the page end a paragraph.
-    lines = _BLOCK_END.sub("\x1e", markup.replace("\n", " ")) if "<" in markup else markup
-    parts = re.split("[\x1e\n]", lines)
-    texts = (normalize_spaces(scrub_text(unescape(_TAG.sub("", part)))) for part in parts)
-    return "\n".join(text for text in texts if text)
-
-
-def _markup(entry: Mapping[str, Any]) -> str:
-    """Return the longest content of the entry, or its description if that is a whole text."""
-    contents = [
-        _string(part.get("value"))
-        for part in entry.get("content") or ()
-        if isinstance(part, Mapping)
-    ]
-    longest = max(contents, key=len, default="")
-    about = _string(entry.get("summary")) or _string(entry.get("description"))
-    if len(about) >= max(len(longest), _WHOLE_TEXT):
-        return about
-    return longest
-
-
-def _authors(entry: Mapping[str, Any]) -> Iterator[str]:
-    found = entry.get("authors") or ()
-    named = [part.get("name") for part in found if isinstance(part, Mapping)]
-    for name in named or [entry.get("author")]:
-        text = _plain(name)
-        address = _ADDRESS.match(text)
-        text = address[1] if address else text
-        if text and "@" not in text:
-            yield text
-
-
-def _tags(entry: Mapping[str, Any]) -> Iterator[str]:
-    for part in entry.get("tags") or ():
-        if isinstance(part, Mapping) and (text := _plain(part.get("label") or part.get("term"))):
-            yield text
-
-
-def _enclosures(entry: Mapping[str, Any], *, url: str) -> Iterator[str]:
-    parts = [*_mappings(entry.get("enclosures")), *_mappings(entry.get("media_content"))]
-    parts += [link for link in _mappings(entry.get("links")) if link.get("rel") == "enclosure"]
-    seen = set()
-    for part in parts:
-        link = _media_link(part.get("url") or part.get("href"), url=url)
-        kind = _string(part.get("type")) or _string(part.get("medium"))
-        if link and link not in seen:
-            seen.add(link)
-            size = str(part.get("length") or part.get("filesize") or "")
-            yield " ".join(filter(None, (link, kind.replace(" ", ""), size if kind else "")))
-
-
-def _image(entry: Mapping[str, Any], markup: str, enclosures: Iterable[str], *, url: str) -> str:
-    """Return the stated image, a thumbnail, an enclosed image, or the first one in the text."""
-    image = entry.get("image")
-    stated = image.get("href") if isinstance(image, Mapping) else image
-    thumbnails = [part.get("url") for part in _mappings(entry.get("media_thumbnail"))]
-    enclosed = [one.split(" ")[0] for one in enclosures if " image" in one]
-    shown = _IMAGE.search(markup)
-    candidates = (stated, *enclosed, *thumbnails, unescape(shown[1]) if shown else None)
-    return next((link for link in (_media_link(it, url=url) for it in candidates) if link), "")
-
-
-def _mappings(parts: Any) -> list[Mapping[str, Any]]:
-    return [part for part in parts or () if isinstance(part, Mapping)]
-
-
-def _media_link(link: Any, *, url: str) -> str:
-    text = scrub_text(_string(link)).strip()
-    if not text or any(character.isspace() for character in text):
-        return ""
-    absolute = join_link(url, text) if url else text
-    return absolute if absolute.startswith(_WEB) else ""
-
-
-def _plain(value: Any) -> str:
-    return normalize_spaces(scrub_text(unescape(_TAG.sub(" ", _string(value)))))
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -12,8 +12,10 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from yarl import URL
+
 from news_platform.isolation.boundary import INTERNAL_ERROR
-from news_platform.isolation.pool import Done, Pool
+from news_platform.isolation.pool import Done, Outcome, Pool
 from news_platform.rss.feed_settings import parse_settings
 from news_platform.rss.feeds import Feed, FeedEntry
 from news_platform.rss.ledger.entries import entries_by_url_hash
@@ -174,9 +176,10 @@ class PollResult:
     """What polling one feed gave: a word to count by, and the new columns of the feed's row.
 
     `moved_to` is the new URL of a feed that has moved, `moved_to_canon` its canonical form.
-    `items_without_link` and `left_out` count entries of the feed that are not among `entries`;
-    `is_cut` means that the feed was longer than we read. `size_chars` is about how much text the
-    result holds in memory.
+    `items_without_link` and `left_out` count entries of the feed that are not among `entries`, and
+    so do `same_page`, the links that lead to a part of a page that another entry leads to. `is_cut`
+    means that the feed was longer than we read, `older_url` is the page with its entries before
+    these. `size_chars` is about how much text the result holds in memory.
     """
 
     feed: FeedRow
@@ -188,13 +191,27 @@ class PollResult:
     items: int = 0
     items_without_link: int = 0
     left_out: int = 0
+    same_page: tuple[str, ...] = ()
     is_cut: bool = False
+    older_url: str = ""
+    older_pages: int = 0
     size_chars: int = 0
 
     @property
     def has_articles(self) -> bool:
         """Return whether there is more to write than the feed's own row."""
         return bool(self.entries or self.moved_to)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what is to be noted about a feed that was read."""
+        notes = []
+        if self.same_page:
+            count, example = len(self.same_page), self.same_page[0]
+            notes.append(f"{count} items share a page with another, such as {example}")
+        if self.older_pages:
+            notes.append(f"{self.older_pages} older pages were read")
+        return notes
 
     @property
     def dates(self) -> list[datetime]:
@@ -204,6 +221,12 @@ class PollResult:
 
 def _dates(entries: Mapping[str, FeedEntry]) -> list[datetime]:
     return [entry.published_at for entry in entries.values() if entry.published_at]
+
+
+async def parse_response(response: Response, pool: Pool) -> Outcome:
+    """Parse the feed of a response in another process."""
+    fetched = (response.body, response.headers.get("content-type", ""), response.final_url)
+    return await asyncio.wrap_future(pool.submit(fetched))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +253,7 @@ class FeedPoll:
         body_hash = hashlib.sha256(response.body).hexdigest()
         if body_hash == self.feed.body_hash:
             return self._unchanged(response, "same_body")
-        fetched = (response.body, response.headers.get("content-type", ""), response.final_url)
-        parsed = await asyncio.wrap_future(pool.submit(fetched))
+        parsed = await parse_response(response, pool)
         if not isinstance(parsed, Done):
             return self.failed(f"parse_{parsed.reason}", kind="hard", response=response)
         return self._read(response, parsed.value, body_hash)
@@ -307,6 +329,7 @@ class FeedPoll:
             "body_hash": body_hash if is_known else "",
             "usual_gap_seconds": int(usual_gap_seconds(dates, now=self.now) or 0),
             "title": parsed.title or feed.title,
+            "hub_url": parsed.hub_url[:MAX_FEED_URL],
         }
         if has_no_links:
             changes["remark"] = f"none of its {len(parsed.entries)} items links to a page"
@@ -321,8 +344,10 @@ class FeedPoll:
             items=len(parsed.entries),
             items_without_link=sum(not entry.link for entry in parsed.entries),
             left_out=parsed.left_out,
+            same_page=parsed.same_page,
             is_cut=response.truncated,
-            size_chars=sum(len(one.content.text) + len(one.summary) for one in entries.values()),
+            older_url=_same_origin(parsed.older_url, response.final_url),
+            size_chars=text_size(entries.values()),
         )
 
     def _interval(self, dates: Sequence[datetime], found_new: bool) -> int:
@@ -384,6 +409,19 @@ def next_poll_at(
     """
     wait = max(jittered(wait_seconds, key=feed.feed_url_canon), at_least)
     return now + timedelta(seconds=wait)
+
+
+def text_size(entries: Iterable[FeedEntry]) -> int:
+    """Return about how many characters of text entries hold."""
+    return sum(len(one.content.text) + len(one.summary) for one in entries)
+
+
+def _same_origin(url: str, other: str) -> str:
+    """Return a URL if it is of the site of another one, else ''."""
+    try:
+        return url if url and URL(url).origin() == URL(other).origin() else ""
+    except ValueError:
+        return ""
 
 
 def may_miss_items(turned_over_at: datetime | None, *, now: datetime) -> bool:

@@ -13,13 +13,21 @@ from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
+from yarl import URL
 
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import ConfigError, FetchError, InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, consume_claims
-from news_platform.isolation.pool import Pool
+from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.feed_settings import parse_settings, private_headers
-from news_platform.rss.ledger.entries import AddedEntries, add_entries
+from news_platform.rss.feeds import Feed, FeedEntry
+from news_platform.rss.ledger.entries import (
+    AddedEntries,
+    add_entries,
+    entries_by_url_hash,
+    lists_known,
+)
+from news_platform.rss.ledger.feed_items import has_items
 from news_platform.rss.ledger.feed_rows import FeedRow, claim_feeds, move_feed, update_feeds
 from news_platform.rss.ledger.tables import FEED_POLLS
 from news_platform.rss.ledger.transactions import (
@@ -36,13 +44,18 @@ from news_platform.rss.poll_results import (
     health_score,
     may_miss_items,
     next_poll_at,
+    parse_response,
+    text_size,
     turnover_interval_seconds,
 )
+from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.build_filters import refuse_taken_down
 from news_platform.web.fetch import Fetcher, HostWaits
 from news_platform.web.responses import conditional_headers
 
 NO_SECRETS: Mapping[str, str] = MappingProxyType({})
+# An archive may go back for years; what a feed lists at its next poll is spread over those.
+_MAX_OLDER_PAGES = 10
 # Results are written earlier if they hold this much text, so that long feeds do not fill memory.
 _MAX_WAITING_CHARS = 32_000_000
 
@@ -188,7 +201,55 @@ class _PollRun:
             return poll.postponed(error.wait_seconds)
         except FetchError as error:
             return poll.failed(error.reason)
-        return await poll.evaluate(response, self.pool)
+        result = await poll.evaluate(response, self.pool)
+        return await self._with_older(result) if result.older_url else result
+
+    async def _with_older(self, result: PollResult) -> PollResult:
+        """Add the entries of older pages to those of a feed that has turned over (RFC 5005).
+
+        Pages are read until one lists an article that the feed listed before, so that what was
+        missed since then comes back.
+        """
+        if not await asyncio.to_thread(self._is_unknown, result.feed, result.entries):
+            return result
+        entries, url = list(result.entries.values()), result.older_url
+        pages, visited = 0, set[str]()
+        while url and url not in visited and len(visited) < _MAX_OLDER_PAGES:
+            visited.add(url)
+            page = await self._older_page(result, url)
+            if page is None:
+                break
+            pages += 1
+            older = entries_by_url_hash(page.entries)
+            entries += older.values()
+            url = page.older_url
+            if not await asyncio.to_thread(self._is_unknown, result.feed, older):
+                break
+        keyed, size = entries_by_url_hash(entries), text_size(entries)
+        return replace(result, entries=keyed, older_pages=pages, size_chars=size)
+
+    async def _older_page(self, result: PollResult, url: str) -> Feed | None:
+        """Return an older page of a feed; None if it cannot be read."""
+        feed = result.feed
+        own = parse_settings(feed.own_settings)
+        is_own_site = URL(url).origin() == URL(feed.feed_url).origin()
+        headers = private_headers(own, self.secrets) if is_own_site else {}
+        try:
+            refuse_taken_down(url, self.options.takedowns)
+            response = await self.fetcher.fetch(
+                url, private_headers=headers, max_body_bytes=self.options.max_body_bytes
+            )
+        except FetchError:
+            return None
+        parsed = await parse_response(response, self.pool) if response.status == 200 else None
+        return parsed.value if isinstance(parsed, Done) else None
+
+    def _is_unknown(self, feed: FeedRow, entries: Mapping[str, FeedEntry]) -> bool:
+        """Return whether a feed has listed articles before, and none of these."""
+        canonical = feed.feed_url_canon
+        with read_transaction(self.engine) as connection:
+            had_items = has_items(connection, canonical)
+            return had_items and not lists_known(connection, canonical, list(entries))
 
     async def record(self) -> None:
         async with self.writing:
@@ -239,6 +300,7 @@ class _PollRun:
                 max_new=own.max_items_per_feed,
                 now=self.now,
                 takedowns=self.options.takedowns,
+                had_skipped=bool(result.feed.skipped_items),
             )
             changes |= _consequences(result, added, options=own, now=self.now)
         update_feeds(transaction, [(canonical, changes)])
@@ -281,7 +343,7 @@ def _poll_row(
         "skipped_items": added.skipped + result.left_out,
         "items_without_link": result.items_without_link,
         "turned_over": added.turned_over,
-        "notes": result.changes.get("remark", ""),
+        "notes": "; ".join(filter(None, (result.changes.get("remark"), *result.notes))),
     }
 
 
@@ -317,9 +379,9 @@ def _consequences(
         # The feed lists more articles. Fetch it again soon, and not conditionally.
         soon = now + timedelta(seconds=options.min_interval_seconds)
         changes |= {"etag": "", "last_modified": "", "body_hash": "", "next_poll_at": soon}
-    remark = _remark(result, skipped=skipped, may_miss=may_miss, turned_over_at=turned_over_at)
-    if remark or feed.may_miss_items or feed.skipped_items or feed.errors_in_row:
-        changes["remark"] = remark
+    changes["remark"] = _remark(
+        result, skipped=skipped, may_miss=may_miss, turned_over_at=turned_over_at
+    )
     return changes
 
 
@@ -333,4 +395,4 @@ def _remark(
         parts.append(f"may miss items: it turned over before {turned_over_at:%Y-%m-%d %H:%M}")
     if skipped:
         parts.append(f"{skipped} items skipped by the limit")
-    return "; ".join(parts)
+    return "; ".join((*parts, *result.notes))

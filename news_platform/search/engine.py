@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from news_platform.errors import InputError
-from news_platform.search.index import Hit, IndexReader, RankedHit
+from news_platform.search.index import OTHER, Hit, IndexReader, RankedHit
 from news_platform.search.query import AllOf, AnyOf, Condition, DayRange, Exact, parse_query
+from news_platform.web.urls import plain_host
 
 FACETS = ("domain", "language", "day")
 MAX_LIMIT = 10_000
@@ -55,7 +56,7 @@ def condition_of(query: str, options: SearchOptions) -> Condition:
         parts.append(DayRange(options.first_day or "0001-01-01", options.last_day or "9999-12-31"))
     for name, values in (("language", options.languages), ("domain", options.domains)):
         if values:
-            parts.append(AnyOf(tuple(Exact(name, value.lower()) for value in values)))
+            parts.append(AnyOf(tuple(Exact(name, plain_host(value)) for value in values)))
     return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 
@@ -122,7 +123,14 @@ def _facet(readers: Iterable[IndexReader], condition: Condition, name: str) -> d
     values = Counter[str]()
     for reader in readers:
         values.update(reader.facets(condition, name))
-    return dict(values.most_common())
+    return cut_facet(values, len(values))
+
+
+def cut_facet(values: Mapping[str, int], most: int) -> dict[str, int]:
+    """Return so many of the most frequent values, and how many articles have others, last."""
+    named = sorted((one for one in values.items() if one[0] != OTHER), key=lambda one: -one[1])
+    other = values.get(OTHER, 0) + sum(count for _, count in named[most:])
+    return dict(named[:most]) | ({OTHER: other} if other else {})
 
 
 def _one_per_cluster(hits: Sequence[Hit], clusters_of: ClustersOf) -> list[Hit]:

@@ -36,6 +36,8 @@ _BOOSTS = {"title": 2.0}
 # One thread: the documents of a day keep their order, so the same rows give the same answers.
 _HEAP_BYTES = 256 * 1024 * 1024
 _FACET_VALUES = 1_000
+# Counts what a facet leaves out; no domain, language or day has this name.
+OTHER = "other"
 _BATCH = 256
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
@@ -177,11 +179,13 @@ class IndexReader:
             yield from self.search(AllOf(()), limit=len(self), newest_first=False).hits
 
     def facets(self, condition: Condition, field: str) -> dict[str, int]:
-        """Return how many matching articles each value of a field has."""
+        """Return how many matching articles each value of a field has, and all others."""
         terms = {"terms": {"field": field, "size": _FACET_VALUES}}
         with panics_as(self._damaged, also=(ValueError,)):
             found = self._searcher.aggregate(self._restricted(condition), {"values": terms})
-        return {str(one["key"]): int(one["doc_count"]) for one in found["values"]["buckets"]}
+        counts = {str(one["key"]): int(one["doc_count"]) for one in found["values"]["buckets"]}
+        other = int(found["values"].get("sum_other_doc_count") or 0)
+        return counts | ({OTHER: other} if other else {})
 
     def _hit(self, address: tantivy.DocAddress, order: float | int) -> Hit:
         with panics_as(self._damaged, also=(ValueError, LookupError, TypeError, OverflowError)):

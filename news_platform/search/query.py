@@ -14,6 +14,7 @@ from datetime import date, timedelta
 
 from news_platform.errors import InputError
 from news_platform.search.words import words
+from news_platform.web.urls import plain_host
 
 TEXT_FIELDS = ("title", "text", "authors", "section")
 EXACT_FIELDS = ("domain", "language", "day")
@@ -200,7 +201,7 @@ class _Parser:
     def _exact(self, name: str, value: _Token) -> Condition:
         self._refuse_foreign_syntax(value)
         self._count(value, 1)
-        return Exact(name, value.text.strip().lower())
+        return Exact(name, plain_host(value.text))
 
     def _days(self, value: _Token) -> Condition:
         self._count(value, 1)

@@ -17,7 +17,7 @@ from news_platform.datasets.raw_news import warc_day
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.rss.explain import explain_article
-from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions
+from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions, cut_facet
 from news_platform.search.pipeline import FoundArticle, with_snippets
 from news_platform.search.reading import IndexedDays, explain_indexes
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
@@ -56,9 +56,7 @@ def search_document(state: AppState, query: str, options: SearchOptions) -> Sear
     is_full = len(answer.hits) == options.limit
     has_more = is_full and end < min(answer.count, MAX_LIMIT - MAX_PAGE)
     facets = {
-        name: dict(
-            sorted(values.items()) if name == "day" else list(values.items())[:_SHOWN_VALUES]
-        )
+        name: dict(sorted(values.items())) if name == "day" else cut_facet(values, _SHOWN_VALUES)
         for name, values in answer.facets.items()
     }
     return SearchDocument(

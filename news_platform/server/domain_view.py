@@ -42,6 +42,7 @@ from news_platform.server.parameters import BOTS, PolicyChoice, cursor_at
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import NotFound
 from news_platform.storage.parquet import read_table
+from news_platform.text.readable import spreadsheet_cell
 from news_platform.web.urls import registrable_domain, url_host
 
 _SHOWN_DAYS = 60
@@ -207,7 +208,7 @@ def policies_csv(state: AppState, choice: PolicyChoice) -> bytes:
     writer = csv.writer(out)
     writer.writerow(CSV_COLUMNS)
     chosen = _chosen(_rows(_surveys(state)), choice).sort("date", "domain", "bot")
-    writer.writerows(chosen.select(CSV_COLUMNS).iter_rows())
+    writer.writerows(map(spreadsheet_cell, row) for row in chosen.select(CSV_COLUMNS).iter_rows())
     return out.getvalue().encode()
 
 

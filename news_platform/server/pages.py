@@ -16,7 +16,8 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from news_platform.errors import InputError
-from news_platform.search.engine import SearchOptions
+from news_platform.search.engine import SearchOptions, cut_facet
+from news_platform.search.index import OTHER
 from news_platform.server import sanitize
 from news_platform.server.app_state import AppState, NothingHere
 from news_platform.server.article_view import (
@@ -259,13 +260,16 @@ def _next_url(request: Request, cursor: str | None) -> str | None:
 def _narrower(
     request: Request, found: SearchDocument, options: SearchOptions
 ) -> Mapping[str, list[tuple[str, int, str]]]:
-    """Return the values of each facet with their counts and the address that keeps only them."""
+    """Return the values of each facet with their counts and the address that keeps only them.
+
+    What stands for all others has no address.
+    """
     given = [(name, text) for name, text in request.query_params.multi_items() if name != "cursor"]
     chosen = {"language": options.languages, "domain": options.domains}
     return {
         name: [
-            (value, count, f"/?{urlencode([*given, (name, value)])}")
-            for value, count in list(found.facets[name].items())[:12]
+            (value, count, f"/?{urlencode([*given, (name, value)])}" if value != OTHER else "")
+            for value, count in cut_facet(found.facets[name], 12).items()
             if value not in chosen[name]
         ]
         for name in chosen

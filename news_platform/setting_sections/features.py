@@ -58,7 +58,9 @@ class CcnewsSettings(Section):
         0,
     )
     hosts: LowerNames = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
-    languages: Names = env("NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ())
+    languages: LowerNames = env(
+        "NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ()
+    )
     # A growing day lists a new WARC about every hour: runs take several together.
     collect_hours: float = 4.0
     # WARCs of a day are listed until shortly after midnight, when the next day's first appears.
@@ -223,7 +225,7 @@ class CorpusSettings(Section):
     workers: int = WORKERS
     memory_mb: int = MEMORY_MB
     scratch: str | None = SCRATCH
-    export_languages: Names = env(
+    export_languages: LowerNames = env(
         "NEWS_PLATFORM_EXPORT_LANGUAGES", "languages of training_export; empty: all", ()
     )
     export_min_words: int = env(

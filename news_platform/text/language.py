@@ -14,6 +14,9 @@ UNKNOWN = "unknown"
 # The detector processes bytes in Python, 0.2 ms per thousand; on real articles, results and
 # probabilities no longer change after the first thousand characters.
 _MAX_CHARS = 3_000
+# Of a text that is this sure by its beginning, the rest is not read: the answer stays the same.
+_FIRST_CHARS = 1_000
+_SURE = 0.99
 # Probabilities among given languages are rounded: the last bits depend on the processor.
 _DIGITS = 4
 
@@ -49,10 +52,12 @@ def detect(text: str, among: Collection[str] | None = None) -> Language:
     """
     if among is not None:
         return rank_languages(text, among)[0]
-    beginning = text[:_MAX_CHARS]
-    if not any(map(str.isalpha, beginning)):
+    for size in (_FIRST_CHARS, _MAX_CHARS):
+        code, probability = _identifier().classify(text[:size])
+        if probability >= _SURE or len(text) <= size:
+            break
+    if not any(map(str.isalpha, text[:size])):
         return Language(UNKNOWN, 0.0)
-    code, probability = _identifier().classify(beginning)
     return Language(code, float(probability))
 
 

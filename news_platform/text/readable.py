@@ -1,9 +1,11 @@
-"""Days, sizes and time spans as people write and read them."""
+"""Days, sizes and time spans as people write and read them, and cells of spreadsheets."""
 
 from datetime import UTC, date, datetime
 
 from news_platform.errors import InputError
 
+# By these a spreadsheet knows a formula, which may read files or call an address.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -35,3 +37,14 @@ def age_text(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def spreadsheet_cell(value: object) -> object:
+    """Return a value of a CSV file; a text that a spreadsheet would run is quoted by a `'`."""
+    is_formula = isinstance(value, str) and value.startswith(_FORMULAS)
+    return f"'{value}" if is_formula else value
+
+
+def plain_cell(text: str) -> str:
+    """Return the text of a cell of a CSV file of ours."""
+    return text[1:] if text[:1] == "'" and text[1:].startswith(_FORMULAS) else text

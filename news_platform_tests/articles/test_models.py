@@ -21,7 +21,7 @@ def test_the_weights_fit_the_features() -> None:
     # A model of fewer features than the code computes was trained before the last of them.
     assert int(model.trees.features.max()) >= width - len(WORD_COLUMNS)
     assert model.scores(blocks, table).dtype == np.int64
-    assert word_matrix(blocks, model.odds).dtype == np.int64
+    assert word_matrix(blocks, table, model.odds).dtype == np.int64
 
 
 @pytest.mark.parametrize(

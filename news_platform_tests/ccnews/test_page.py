@@ -1,5 +1,6 @@
 """One response becomes one row, or is dropped for a reason."""
 
+import gzip
 import time
 
 import pytest
@@ -71,6 +72,22 @@ def test_a_page_without_text_is_kept_as_unknown() -> None:
         assert (page.text, page.main_lang, page.langs, page.confs) == ("", "unknown", [], [])
 
 
+def test_a_text_of_no_likely_language_is_unknown_too() -> None:
+    assert (_page(http("<p>Loft</p>")).text, _page(http("<p>Loft</p>")).main_lang) == (
+        "Loft",
+        "unknown",
+    )
+
+
+def test_feeds_are_found_anywhere_and_relative_to_the_base() -> None:
+    link = '<link rel="Alternate" type="application/rss+xml; charset=utf-8" href="{}" title=All>'
+    html = f"<head><base href='/b/'>{link.format('')}</head><p>x</p>{link.format('rss')}"
+    page = _page(http(html + link.format("tel:1") + link.format("rss")))
+    assert [(feed.url, feed.title) for feed in page.feeds] == [
+        ("https://www.levels.fyi/b/rss", "All")
+    ]
+
+
 def test_any_status_gives_a_row() -> None:
     assert _page(http(article(ENGLISH), status="404 Not Found")).http.status == 404
 
@@ -133,6 +150,9 @@ def test_twenty_thousand_nested_elements_do_not_hang() -> None:
 
 
 def test_a_page_over_the_limit_is_dropped() -> None:
+    small = CollectOptions(max_page_bytes=5_000)
+    assert _page(http(gzip.compress(b"<p>x" + b" " * 4_996)), small).tree.startswith(b"<p>x")
+    assert _reason(http(gzip.compress(b"<p>x" + b" " * 4_997)), small) == "too_large"
     response = _response(http("x"))
     large = WarcResponse(response.record, None, response.head, b"x" * 9, False)
     assert read_page(large, CollectOptions()) == DroppedWarcRecord(

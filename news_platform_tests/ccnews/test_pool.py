@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import polars as pl
+import psutil
 import pytest
 
 from news_platform.ccnews.pipeline import CollectReport, WarcSource, collect_day, collect_warcs
@@ -142,6 +143,29 @@ def test_a_page_that_hangs_costs_itself_and_is_counted(
     (collected,) = report.collected
     assert collected.dropped == {"extractor_timeout": 1}
     assert collected.rows == 5
+
+
+def test_an_interrupted_run_ends_at_once_and_leaves_no_worker(
+    tmp_path: Path, local_store: ObjectStore
+) -> None:
+    """Dagster raises an error in the main thread of a run that somebody cancels."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    crawl = write_crawl(tmp_path / "crawl", {path: [_hanging_page()] for path in PATHS})
+    before, usual = set(psutil.Process().children()), signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 5.0)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            options = CollectOptions(workers=2, page_seconds=120.0)
+            collect_all(PATHS, source=crawl, root=local_store, options=options)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, usual)
+    assert time.monotonic() - started < 15
+    assert set(psutil.Process().children()) <= before
 
 
 def test_a_bad_warc_does_not_keep_the_others(tmp_path: Path, local_store: ObjectStore) -> None:

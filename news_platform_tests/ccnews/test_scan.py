@@ -2,11 +2,15 @@
 
 from datetime import UTC, date, datetime
 
+import polars as pl
 import pytest
 
+from news_platform.api import NewsData
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
 from news_platform.errors import InputError
+from news_platform.settings import Settings
+from news_platform.storage.commit.collected import combine_month
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import (
     DAY,
@@ -16,6 +20,7 @@ from news_platform_tests.ccnews.crawl import (
     write_crawl,
 )
 from news_platform_tests.domain_store.pages import collect
+from news_platform_tests.storage.counted import Counted
 
 OTHER_DAY = date(2025, 11, 2)
 
@@ -54,6 +59,41 @@ def test_days_languages_hosts_and_columns_narrow_it(root: ObjectStore) -> None:
     assert found.height == 18
     assert scan_news(url, hosts="levels.fyi").collect().height == 0
     assert set(scan_news(url, columns=["day"]).collect()["day"]) == {"01", "02"}
+
+
+_FILTERS = {
+    "a day": (pl.col("year") == "2025") & (pl.col("month") == "11") & (pl.col("day") == "02"),
+    "a month that is not there": pl.col("month").is_in(["09", "12"]),
+    "a language": pl.col("main_lang") == "nl",
+    "one of two": (pl.col("day") == "01") | (pl.col("main_lang") == "nl"),
+    "another column too": (pl.col("day") >= "02") & pl.col("uri").str.ends_with("1"),
+    "a WARC": pl.col("filename").str.contains("00002") & (pl.col("month") == "11"),
+}
+
+
+@pytest.mark.parametrize("rule", _FILTERS.values(), ids=_FILTERS)
+def test_a_filter_on_all_days_gives_what_the_same_rows_give_in_memory(
+    root: ObjectStore, rule: pl.Expr
+) -> None:
+    days = [DAY, OTHER_DAY]
+    expected = scan_news(root, days=days).collect().filter(rule).select("uri", "day")
+    assert scan_news(root).filter(rule).select("uri", "day").collect().equals(expected)
+    assert scan_news(root).filter(rule).head(2).collect().height == min(2, expected.height)
+
+
+def test_a_day_of_many_years_reads_the_markers_of_its_month(local_store: ObjectStore) -> None:
+    months = [f"{year}-{month:02}" for year in range(2017, 2027) for month in (1, 3)]
+    collect(local_store, {f"{month}-{day}": ["org.a"] for month in months for day in ("05", "06")})
+    for month in months:
+        combine_month(local_store, date.fromisoformat(f"{month}-01"))
+    counted = Counted(local_store)
+    wanted = [("year", "2020"), ("month", "03"), ("day", "05")]
+    found = scan_news(counted).filter(pl.col(name) == value for name, value in wanted).collect()
+    assert found.height == 1 and counted.gets == ["news/collected/2020/03/month.jsonl.gz"]
+    news = NewsData(Settings(root=local_store.url))
+    where = " and ".join(f"{name} = '{value}'" for name, value in wanted)
+    assert news.sql(f"select uri from raw_news where {where}")["uri"].equals(found["uri"])
+    assert news.sql("select count(*) from raw_news where year >= '2026'").item() == 4
 
 
 def test_a_root_may_be_a_path_and_names_are_understood_as_people_write_them(

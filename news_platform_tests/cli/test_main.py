@@ -1,13 +1,18 @@
 """The frame of the command line, and its refusals: one line, the thing and the cure."""
 
+import os
+import pty
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import click
 import pytest
 
 from news_platform.cli.main import main
+from news_platform.storage.commit.root import claim_root
+from news_platform.storage.objects.store import open_store
 from news_platform_tests.cli.fuzz import commands
 from news_platform_tests.cli.runner import process
 
@@ -73,3 +78,18 @@ def test_a_taken_port_is_one_line_with_the_cure(tmp_path: Path) -> None:
 def test_a_missing_dagster_home_is_one_line_with_the_cure(tmp_path: Path) -> None:
     done = process("dev", "--root", str(tmp_path / "root"))
     _assert_one_line(done, "DAGSTER_HOME", "make dev")
+
+
+def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_all(tmp_path: Path) -> None:
+    claim_root(open_store(str(tmp_path)), sample=False)
+    query = "select chr(27) || ']0;owned' || chr(7) || chr(155) || '31m' as text"
+    words = [sys.executable, "-m", "news_platform.cli", "sql", query, "--root", str(tmp_path)]
+    piped = subprocess.run(words, capture_output=True, check=True).stdout
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(words, stdout=theirs, stderr=theirs) as running:
+        assert running.wait(60) == 0
+    shown = os.read(ours, 65_536).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert b"\x1b]0;owned\x07" in piped
+    assert "]0" in shown and not set(shown) & set("\x1b\x07\x9b")

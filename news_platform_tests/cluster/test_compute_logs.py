@@ -7,8 +7,8 @@ import pytest
 import yaml
 from dagster._core.events import ComputeLogsCaptureData
 from dagster._core.storage.compute_log_manager import ComputeIOType
+from dagster_aws.s3 import S3ComputeLogManager
 
-from news_platform.cluster.compute_logs import StoreComputeLogManager
 from news_platform_tests.cluster.live import DEPLOY
 
 
@@ -52,10 +52,10 @@ def test_another_machine_shows_the_output_of_a_run(tmp_path: Path, logs_url: str
         key = [run.run_id, "compute_logs", captured.event_specific_data.file_key]
     with dg.DagsterInstance.from_config(str(_home(tmp_path / "webserver"))) as instance:
         manager = instance.compute_log_manager
-        assert isinstance(manager, StoreComputeLogManager)
+        assert isinstance(manager, S3ComputeLogManager)
         data = manager.get_log_data(key)
         assert data.stdout == b"the mayor opened the bridge\n"
         metadata = manager.get_log_metadata(key)
-        assert metadata.stdout_location == f"{logs_url}/{'/'.join(key)}.out"
+        assert metadata.stdout_location == f"{logs_url}/storage/{'/'.join(key)}.out"
         manager.delete_logs(log_key=key)
         assert not manager.cloud_storage_has_logs(key, ComputeIOType.STDOUT)

@@ -17,7 +17,7 @@ from dagster_k8s.job import DagsterK8sJobConfig, construct_dagster_k8s_job
 from dagster_postgres.utils import pg_url_from_config
 
 from deploy import helm_check
-from news_platform.cluster.compute_logs import StoreComputeLogManager
+from news_platform.cluster.compute_logs import RootComputeLogManager
 from news_platform.cluster.instance import write_config
 from news_platform.definitions import build_definitions
 from news_platform.defs.services.webserver import serve
@@ -134,9 +134,7 @@ def test_the_output_of_runs_is_kept_in_the_object_store_everywhere() -> None:
     ours = _cluster()["compute_logs"]
     values = _read("kubernetes/values.yaml")["computeLogManager"]["config"]
     assert values["customComputeLogManager"] == ours
-    result = validate_config(
-        Field(StoreComputeLogManager.config_type()).config_type, ours["config"]
-    )
+    result = validate_config(Field(RootComputeLogManager.config_type()).config_type, ours["config"])
     assert result.success, result.errors
 
 
@@ -234,10 +232,11 @@ def test_the_number_of_runs_comes_from_the_settings(tmp_path: Path) -> None:
     assert runs["tag_concurrency_limits"] == [{"key": "dagster/backfill", "limit": 7}]
 
 
-def test_the_compose_file_shows_the_webserver_to_this_host_alone() -> None:
+def test_the_compose_file_shows_its_servers_to_this_host_alone() -> None:
     services = _read("docker-compose.yaml")["services"]
     published = [port for service in services.values() for port in service.get("ports", ())]
-    assert published == ["127.0.0.1:3000:3000"]
+    assert {port.rpartition(":")[2] for port in published} == {"3000", "8000", "9464"}
+    assert all(port.startswith("127.0.0.1:") for port in published)
     assert all(service["restart"] == "always" for service in services.values())
 
 

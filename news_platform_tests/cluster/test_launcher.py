@@ -15,9 +15,7 @@ from news_platform_tests.emulators.redis import free_port
 
 @pytest.fixture
 def launcher() -> LiveCeleryRunLauncher:
-    return LiveCeleryRunLauncher(
-        broker=f"redis://127.0.0.1:{free_port()}/0", heavy_assets=["raw_news"]
-    )
+    return LiveCeleryRunLauncher(broker=f"redis://127.0.0.1:{free_port()}/0")
 
 
 def _run(*assets: str, **tags: str) -> DagsterRun:
@@ -26,7 +24,8 @@ def _run(*assets: str, **tags: str) -> DagsterRun:
 
 
 def test_heavy_assets_go_to_the_heavy_queue(launcher: LiveCeleryRunLauncher) -> None:
-    assert launcher.queue_of(_run("raw_news")) == HEAVY
+    for heavy in ("raw_news", "crawl_articles", "domain_buckets", "takedowns"):
+        assert launcher.queue_of(_run(heavy)) == HEAVY
     assert launcher.queue_of(_run("feeds")) == LIGHT
     assert launcher.queue_of(_run()) == LIGHT
 
@@ -63,5 +62,4 @@ def test_the_cluster_file_is_a_valid_instance(
     (home / "dagster.yaml").write_text(yaml.safe_dump(config))
     with dg.DagsterInstance.from_config(str(home)) as instance:
         assert isinstance(instance.run_launcher, LiveCeleryRunLauncher)
-        assert "domain_store" in instance.run_launcher.heavy_assets
         assert instance.run_monitoring_max_resume_run_attempts == 0

@@ -104,7 +104,7 @@ def test_near_identical_texts_are_one(corpus: ObjectStore, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "domains", "reasons"),
     [
-        ({"domains": ["f.example"]}, ["f.example"], {"other_domain": 8}),
+        ({"domains": ["F.example."]}, ["f.example"], {"other_domain": 8}),
         (
             {"min_words": 100},
             ["a.example", "d.example"],

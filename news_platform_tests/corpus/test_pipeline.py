@@ -14,6 +14,7 @@ from news_platform.corpus.crawl_pages import CorpusOptions, CrawlPages
 from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
+from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import list_collected_day, parse_listed
 from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -165,13 +166,37 @@ def test_a_page_that_hangs_or_crashes_costs_itself(local_store: ObjectStore) -> 
     hostile = [
         StoredPage(f"https://bad.example/{kind}", kind) for kind in ("hang", "crash", "raise")
     ]
-    collect_pages(local_store, [hostile[0], stored[0], *hostile[1:], stored[1]])
+    plain = [StoredPage("https://list.example/", list_html(1))]
+    collect_pages(local_store, [hostile[0], stored[0], *hostile[1:], stored[1], *plain])
     options = replace(REAL, target=target, page_seconds=3.0)
     report = build_crawl_day(local_store, DAY, options=options)
     assert report is not None
     assert report.articles == 2
-    assert sum(report.dropped.values()) == 3
-    assert rows(local_store)["domain"].to_list() == ["alpha.example", "zeta.example"]
+    assert sum(report.dropped.values()) == 4
+    kept = rows(local_store)
+    assert kept["domain"].to_list() == ["alpha.example", "zeta.example"]
+    # Most pages fail: something else is wrong than single pages, and nothing is replaced.
+    collect_pages(local_store, [*hostile[1:], stored[1]])
+    with pytest.raises(StorageError, match=r"most pages of 2025-11-01 failed \(.* of 3\): nothing"):
+        build_crawl_day(local_store, DAY, options=options)
+    assert rows(local_store).equals(kept)
+
+
+def test_a_build_that_loses_most_articles_of_the_one_before_is_reported(
+    local_store: ObjectStore,
+) -> None:
+    good = [StoredPage(f"https://a.example/{number}", article_html(number)) for number in range(4)]
+    collect_pages(local_store, good)
+    build_crawl_day(local_store, DAY, options=OPTIONS)
+    # The same addresses without their articles: counts alone add up.
+    collect_pages(local_store, [replace(page, html="<html></html>") for page in good])
+    build_crawl_day(local_store, DAY, options=OPTIONS)
+    dataset = crawl_dataset(local_store)
+    assert list(count_problems(dataset, DAY, pages=4)) == [
+        "2025-11-01: 0 articles of 4 pages; before there were 4 of 4"
+    ]
+    build_crawl_day(local_store, DAY, options=OPTIONS)
+    assert list(count_problems(dataset, DAY, pages=4)) == []
 
 
 def test_pages_of_expired_warcs_come_from_elsewhere(local_store: ObjectStore) -> None:

@@ -3,16 +3,26 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from uuid import uuid4
 
 import dagster as dg
 import pytest
 
-from news_platform.defs.alerts import TRIES, Alert, alert_on_run_failure, post_alert
+from news_platform.defs.alerts import (
+    TRIES,
+    Alert,
+    alert_on_red_checks,
+    alert_on_run_failure,
+    post_alert,
+)
+from news_platform.defs.ccnews_checks import rows_equal_markers
+from news_platform.defs.checks import Reporter
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REQUEST_TAG
 from news_platform.errors import ConfigError, FetchError, InputError, redacted
 from news_platform.resources import Resources
 from news_platform.setting_sections.platform import AlertSettings, StorageSettings
 from news_platform.settings import Settings
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.servers.dagster_ui import free_port
 from news_platform_tests.servers.webhook import SECRET, Webhook, serve_webhook
 
@@ -172,3 +182,25 @@ def test_a_dead_webhook_does_not_stop_the_sensor(webhook: Webhook, tmp_path: Pat
         _tick(instance, _settings(tmp_path, webhook.url))
         _tick(instance, _settings(tmp_path, webhook.url))
     assert len(webhook.bodies) == 2
+
+
+def test_a_red_check_is_reported_by_name_when_it_begins_and_when_it_is_over(
+    local_store: ObjectStore,
+) -> None:
+    cursor = None
+    with serve_webhook(Webhook()) as webhook, dg.instance_for_test() as instance:
+        settings = Settings(root=local_store.url, alerts=AlertSettings(webhook_url=webhook.url))
+        for passed in (False, False, True):
+            result = dg.AssetCheckResult(passed=passed)
+            Reporter(instance, str(uuid4())).report(rows_equal_markers, "2025-11-01", result)
+            context = dg.build_sensor_context(
+                instance=instance, cursor=cursor, resources={"platform": Resources(settings)}
+            )
+            tick = alert_on_red_checks(context)
+            assert isinstance(tick, dg.SensorResult)
+            cursor = tick.cursor
+    texts = [body["text"].removesuffix(" (see docs/runbook.md)") for body in webhook.bodies]
+    assert texts == [
+        "raw_news check rows_equal_markers is red for 2025-11-01",
+        "raw_news check rows_equal_markers is over",
+    ]

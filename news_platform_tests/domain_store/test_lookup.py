@@ -14,35 +14,14 @@ from news_platform.domain_store.lookup import DomainStore, read_rows_from_offset
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import (
-    ByteStream,
     NotFound,
-    ObjectInfo,
     ObjectStore,
     open_store,
 )
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, news_rows, stage
+from news_platform_tests.storage.counted import Counted
 
 DAYS = {f"2025-11-{day:02d}": ["org.a", "org.b"] for day in range(1, 5)}
-
-
-class Counted(ObjectStore):
-    """An object store that counts requests for bytes."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        super().__init__(store._backend, store._prefix)
-        self.gets: list[str] = []
-
-    def read_with_info(self, path: str) -> tuple[bytes, ObjectInfo]:
-        self.gets.append(path)
-        return super().read_with_info(path)
-
-    def read_range(self, path: str, start: int, length: int) -> bytes:
-        self.gets.append(path)
-        return super().read_range(path, start, length)
-
-    def stream(self, path: str, *, start: int = 0, expected_size: int | None = None) -> ByteStream:
-        self.gets.append(path)
-        return super().stream(path, start=start, expected_size=expected_size)
 
 
 @pytest.fixture(scope="module")

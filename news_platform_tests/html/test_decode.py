@@ -101,6 +101,26 @@ def test_articles_crawled_pages_segments_and_feed_links_are_read_in_the_headers_
     assert found == ("https://post.example/новости.xml",)
 
 
+CONTROLS = {chr(code) for code in (*range(32), *range(127, 160))} - set("\t\n\r")
+ESCAPES = ("&#27;", "&#x1B;", "&#0027", "&#x0001b", "&#7;", "&#127;", "&#129;", "&#x9d;", "&#12;")
+
+
+def test_no_reference_to_a_control_character_is_resolved() -> None:
+    """Parsers resolve references after the text was decoded, and a terminal obeys the result."""
+    text = "x".join(("Red", *(f"{one} [31m" for one in ESCAPES), "&#8217;&#146;&#100;"))
+    head = (
+        f'<meta name="author" content="{text}"><meta property="article:section" content="{text}">'
+    )
+    for page in (html(text, meta=head), html(text, meta=head).encode()):
+        article = extract_article(page, "https://post.example/a", None)
+        assert article.title.startswith("Red") and article.title.endswith("\u2019\u2019d")
+        shown = (article.title, article.clean_text, article.full_text, article.section)
+        assert not set("".join(map(str, (*shown, *article.authors)))) & CONTROLS
+    source = SourcePage(html(text).encode(), url="https://u1.edu/", institution="u1")
+    texts = [one.block.text for one in segment(source, SegmentOptions()).decisions]
+    assert texts and not set("".join(texts)) & CONTROLS
+
+
 @pytest.mark.parametrize(
     ("start", "encoding"),
     [

@@ -86,7 +86,7 @@ def test_odd_pages_state_nothing(html: str) -> None:
     assert _stated(html) == PageMetadata(None, None, None)
 
 
-def test_feeds_are_links_of_a_feed_type_in_the_head() -> None:
+def test_feeds_are_links_of_a_feed_type() -> None:
     html = (
         '<head><link rel="alternate" type="application/rss+xml" href=" /rss " title="All  news">'
         '<link rel="alternate home" type="Application/Atom+XML" href="https://a.example/atom">'
@@ -94,11 +94,11 @@ def test_feeds_are_links_of_a_feed_type_in_the_head() -> None:
         '<link rel="alternate" type="text/html" href="/amp">'
         '<link rel="stylesheet" type="application/rss+xml" href="/no"></head>'
     )
-    assert feed_links(HTMLTree.parse(html)) == (
-        FeedLink("/rss", "application/rss+xml", "All news"),
+    assert feed_links(HTMLTree.parse(html), html.encode(), url="https://b.example/1") == (
+        FeedLink("https://b.example/rss", "application/rss+xml", "All news"),
         FeedLink("https://a.example/atom", "application/atom+xml", None),
     )
-    assert feed_links(HTMLTree.parse("")) == ()
+    assert feed_links(HTMLTree.parse(""), b"", url="https://b.example/1") == ()
 
 
 STORY = {"@type": "NewsArticle", "headline": "Bridge opens", "datePublished": "2025-11-01"}

@@ -154,15 +154,17 @@ class FeedHarness:
         )
 
     def poll_site(
-        self, sites: Mapping[str, Answer], *, now: datetime = NOW
+        self,
+        sites: Mapping[str, Answer],
+        *,
+        now: datetime = NOW,
+        options: PollOptions | None = None,
     ) -> tuple[PollReport, Site]:
         """Poll the feeds that are due from a real server."""
 
         def work(fetcher: WebFetcher) -> Awaitable[PollReport]:
-            options = PollOptions()
-            return poll_feeds(
-                self.engine, fetcher=fetcher, pool=self.pool, options=options, now=now
-            )
+            chosen = options or PollOptions()
+            return poll_feeds(self.engine, fetcher=fetcher, pool=self.pool, options=chosen, now=now)
 
         return over_site(sites, work)
 

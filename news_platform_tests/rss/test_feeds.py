@@ -10,7 +10,8 @@ import feedparser
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.rss.feeds import Feed, parse_feed, plain
+from news_platform.rss.feed_content import plain
+from news_platform.rss.feeds import Feed, parse_feed, parse_fetched
 
 RSS = b"""<?xml version="1.0"?><rss version="2.0"><channel><title>Post &amp; Times</title>
 <language>en-GB</language><item><title>A &amp;lt;b&amp;gt;bold&amp;lt;/b&amp;gt; start</title>
@@ -124,6 +125,112 @@ def test_an_id_is_a_link_only_if_it_is_a_complete_url(guid: str, link: str) -> N
         f'<guid isPermaLink="false">{guid}</guid></item></channel></rss>'
     )
     assert parse_feed(body.encode()).entries[0].link == link
+
+
+def atom(links: str, *, ident: str = "tag:1", feed: str = "", base: str = "") -> bytes:
+    """Return an Atom feed with one entry of these links."""
+    return (
+        f'<feed xmlns="http://www.w3.org/2005/Atom"{base}><title>T</title><id>f</id>{feed}'
+        f"<entry><id>{ident}</id><title>A</title>{links}"
+        "<updated>2025-11-03T11:00:00Z</updated></entry></feed>"
+    ).encode()
+
+
+REPLIES = '<link rel="replies" type="text/html" href="https://post.example/a/comments"/>'
+
+
+@pytest.mark.parametrize(
+    ("body", "link"),
+    [
+        pytest.param(
+            atom('<link href="a"/>', base=' xml:base="https://post.example/news/"'),
+            "https://post.example/news/a",
+            id="xml:base of the feed",
+        ),
+        pytest.param(
+            atom('<link href="a" xml:base="2025/"/>', base=' xml:base="/news/"'),
+            "https://post.example/news/2025/a",
+            id="xml:base of the link",
+        ),
+        pytest.param(
+            atom(
+                '<link rel="alternate" type="application/json" href="https://post.example/a.json"/>'
+                '<link rel="alternate" type="text/html" href="https://post.example/a"/>'
+            ),
+            "https://post.example/a",
+            id="HTML before JSON",
+        ),
+        pytest.param(
+            atom(f'{REPLIES}<link href="https://post.example/a"/>'),
+            "https://post.example/a",
+            id="not the replies",
+        ),
+        pytest.param(atom(REPLIES), "", id="nothing but replies"),
+        pytest.param(
+            atom(REPLIES, ident="https://post.example/a"), "https://post.example/a", id="its id"
+        ),
+    ],
+)
+def test_the_link_of_an_atom_entry_is_its_page(body: bytes, link: str) -> None:
+    [entry] = parse_feed(body, url="https://post.example/feed").entries
+    assert entry.link == link
+
+
+def test_links_to_parts_of_one_page_are_named() -> None:
+    page = b"https://post.example/a"
+    parts = [page, page + b"#1", page + b"#1", page + b"#2", b"https://post.example/b#1"]
+    items = b"".join(b"<item><link>%b</link></item>" % part for part in parts)
+    body = b'<rss version="2.0"><channel><title>T</title>%b</channel></rss>' % items
+    found = parse_fetched((body, "", "https://post.example/rss")).same_page
+    assert found == (*[f"{page.decode()}#1"] * 2, f"{page.decode()}#2")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(
+            atom("", feed='<link rel="hub" href="/hub"/><link rel="next" href="?page=2&amp;x=1"/>'),
+            id="Atom",
+        ),
+        pytest.param(
+            RSS.replace(
+                b"<item>",
+                b'<atom:link rel="hub" href="https://post.example/hub"/>'
+                b"<atom:link href='https://post.example/feed?page=2&amp;x=1' rel='prev-archive'/>"
+                b'<atom:link rel="next" href="https://post.example/other"/><item>',
+            ),
+            id="RSS",
+        ),
+        pytest.param(
+            JSON_FEED.replace(
+                b'"title"',
+                b'"next_url": "https://post.example/feed?page=2&x=1", '
+                b'"hubs": [{"type": "WebSub", "url": "https://post.example/hub"}], "title"',
+                1,
+            ),
+            id="JSON",
+        ),
+    ],
+)
+def test_a_feed_names_its_hub_and_its_older_page(body: bytes) -> None:
+    feed = parse_feed(body, url="https://post.example/feed")
+    assert feed.hub_url == "https://post.example/hub"
+    assert feed.older_url == "https://post.example/feed?page=2&x=1"
+
+
+@pytest.mark.parametrize("zone", ["GMT+1", "UTC-05"])
+def test_a_date_with_an_odd_zone_is_dropped_and_the_others_stay(zone: str) -> None:
+    other = RSS.decode().replace("10:00:00 +0100", f"10:00:00 {zone}")
+    item = other[other.index("<item>") : other.index("</item>") + 7]
+    body = RSS.decode().replace("<item>", f"{item}<item>")
+    # A time in a summary or title is not a date.
+    body = body.replace("One.", f"Live at 19:45 {zone}.")
+    first, second = parse_feed(body.encode()).entries
+    assert (first.published_at, second.published_at) == (
+        None,
+        datetime(2025, 11, 3, 9, tzinfo=UTC),
+    )
+    assert second.summary == f"Live at 19:45 {zone}."
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import change_articles
 from news_platform_tests.rss.stages import FEED, NOW, FeedHarness, rows
 from news_platform_tests.rss.web import items, rss
+from news_platform_tests.web import site as server
 
 LATER = NOW + timedelta(hours=7)
 
@@ -91,6 +92,64 @@ def test_a_feed_that_turned_over_is_polled_more_often_and_says_so(feeds: FeedHar
     feeds.poll({FEED: response(FEED, status=304)}, now=LATER + timedelta(days=8))
     row = feeds.row()
     assert (row.may_miss_items, row.notes, row.interval_seconds) == (False, "", 270 * 60)
+
+
+def paged(names: list[str], *, older: str = "") -> server.Answer:
+    """Answer with a page of a feed, which names the one before it."""
+    link = f'<atom:link rel="prev-archive" href="{older}"/>' if older else ""
+    feed = rss(items(names, newest=NOW)).replace(b"<item>", f"{link}<item>".encode(), 1)
+    return server.body(feed, Content_Type="application/rss+xml")
+
+
+def test_what_a_feed_that_turned_over_missed_comes_back_from_its_archive(
+    feeds: FeedHarness,
+) -> None:
+    feeds.register(FEED)
+    archive = {"post.example/old/1": paged(["a", "b"])}
+    sites = {**archive, "post.example/rss": paged(["c", "b"], older="/old/1")}
+    _, site = feeds.poll_site(sites)
+    assert [path for _, path in site.requests] == ["/rss"], "the first poll reads no archive"
+    archive["post.example/old/2"] = paged(["e", "d", "c"], older="/old/1")
+    archive["post.example/old/3"] = paged(["g", "f"], older="/old/2")
+    sites = {**archive, "post.example/rss": paged(["i", "h"], older="/old/3")}
+    report, site = feeds.poll_site(sites, now=LATER, options=PollOptions(max_items_per_feed=4))
+    assert [path for _, path in site.requests] == ["/rss", "/old/3", "/old/2"]
+    assert (report.new_articles, report.skipped_articles, report.turned_over) == (4, 2, 0)
+    row = feeds.row()
+    assert row.notes == "[2 items skipped by the limit; 2 older pages were read]"
+    assert not row.may_miss_items
+    # The limit spreads them over polls, whether the feed still lists them or not.
+    moment = LATER + timedelta(hours=4)
+    report, site = feeds.poll_site(sites, now=moment, options=PollOptions(max_items_per_feed=4))
+    assert (report.new_articles, len(site.requests)) == (2, 1)
+    assert by_status(feeds.engine) == {"pending": 8}
+    assert (feeds.row().skipped_items, feeds.row().notes) == (0, "")
+
+
+def test_an_archive_is_read_up_to_ten_pages_and_only_on_its_own_site(
+    sqlite_feeds: FeedHarness,
+) -> None:
+    sqlite_feeds.register(FEED)
+    sqlite_feeds.poll_site({"post.example/rss": paged(["a"])})
+    sites = {f"post.example/{n}": paged([f"n{n}"], older=f"/{n + 1}") for n in range(1, 30)}
+    sites["post.example/rss"] = paged(["n0"], older="/1")
+    report, site = sqlite_feeds.poll_site(sites, now=LATER)
+    assert (report.new_articles, report.turned_over, len(site.requests)) == (11, 1, 11)
+    sites = {"post.example/rss": paged(["z"], older="https://other.example/1")}
+    sites["other.example/1"] = paged(["y"])
+    _, site = sqlite_feeds.poll_site(sites, now=LATER + timedelta(hours=7))
+    assert len(site.requests) == 1
+
+
+def test_items_that_lead_to_parts_of_one_page_are_counted_and_named(
+    sqlite_feeds: FeedHarness,
+) -> None:
+    sqlite_feeds.register(FEED)
+    sqlite_feeds.poll({FEED: rss(items(["a#1", "a#2", "b"], newest=NOW))})
+    assert len(sqlite_feeds.rows()) == 2
+    named = "1 items share a page with another, such as https://post.example/a#2"
+    assert sqlite_feeds.row().notes == f"[{named}]"
+    assert [poll.notes for poll in sqlite_feeds.rows(FEED_POLLS)] == [named]
 
 
 def test_one_known_item_left_means_that_nothing_was_missed(sqlite_feeds: FeedHarness) -> None:

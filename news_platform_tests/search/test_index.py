@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.search.engine import FACETS, SearchOptions, condition_of, search
+from news_platform.search import index
+from news_platform.search.engine import FACETS, SearchOptions, condition_of, cut_facet, search
 from news_platform.search.index import Hit, IndexReader, build_index
 from news_platform.search.query import AllOf, parse_query
 from news_platform.search.words import words
@@ -94,9 +95,20 @@ def test_facets_count_all_that_match(readers: list[IndexReader]) -> None:
     assert [sum(values.values()) for values in found.facets.values()] == [300, 300, 300]
 
 
+def test_a_facet_that_is_cut_counts_the_others(
+    readers: list[IndexReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_FACET_VALUES", 2)
+    options = SearchOptions(limit=1, facets=("domain", "day"))
+    found = search(readers, AllOf(()), options).facets
+    assert [sum(values.values()) for values in found.values()] == [300, 300]
+    assert list(found["domain"])[-1] == "other"
+    assert cut_facet({"a": 1, "b": 5, "other": 2, "c": 3}, 2) == {"b": 5, "c": 3, "other": 3}
+
+
 def test_filters_narrow_a_query(readers: list[IndexReader]) -> None:
     options = SearchOptions(
-        first_day="2025-11-02", languages=("de", "EN"), domains=("a.example",), limit=300
+        first_day="2025-11-02", languages=("de", "EN"), domains=("A.example.",), limit=300
     )
     found = search(readers, condition_of("the OR die OR der", options), options).hits
     assert found

@@ -31,6 +31,7 @@ A, B, C = Phrase(("a",)), Phrase(("b",)), Phrase(("c",))
         ("title:a", Phrase(("a",), ("title",))),
         ('TEXT:"a b"', Phrase(("a", "b"), ("text",))),
         ("domain:BBC.co.uk", Exact("domain", "bbc.co.uk")),
+        ("domain:Bücher.de.", Exact("domain", "xn--bcher-kva.de")),
         ("day:2025-11-01..2025-11-07", DayRange("2025-11-01", "2025-11-07")),
         ("经济", Phrase(("经", "济"))),
     ],

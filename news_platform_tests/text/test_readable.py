@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.text.readable import age_text, as_day, bytes_text
+from news_platform.text.readable import age_text, as_day, bytes_text, plain_cell, spreadsheet_cell
 
 _EAST = timezone(timedelta(hours=5))
 
@@ -49,3 +49,15 @@ def test_a_count_is_written_in_the_unit_that_fits(count: int, text: str) -> None
 )
 def test_spans_are_written_in_the_largest_fitting_unit(seconds: float, text: str) -> None:
     assert age_text(seconds) == text
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1", "-1", "@x", "\t=1", "\r=1"])
+def test_a_cell_is_never_a_formula_and_can_be_read_back(text: str) -> None:
+    assert spreadsheet_cell(text) == f"'{text}"
+    assert plain_cell(f"'{text}") == text
+
+
+@pytest.mark.parametrize("value", ["", "plain", "'quoted'", "1+1", -1, None])
+def test_other_cells_are_written_as_they_are(value: object) -> None:
+    assert spreadsheet_cell(value) == value
+    assert plain_cell(str(value)) == str(value)

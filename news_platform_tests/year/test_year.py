@@ -6,9 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-import yaml
 
-from news_platform.cluster.launcher import LiveCeleryRunLauncher
+from news_platform.cluster.launcher import HEAVY_ASSETS, LiveCeleryRunLauncher
 from news_platform.cluster.queues import HEAVY, LIGHT
 from news_platform.defs.runs import run_assets
 from news_platform.storage.commit.collected import read_collected
@@ -17,8 +16,6 @@ from news_platform_tests.year.figures import ASSETS
 from news_platform_tests.year.running import THREE_DAYS, YEAR, Simulation, simulate
 
 PROJECT = Path(__file__).parents[2]
-_CLUSTER = yaml.safe_load((PROJECT / "deploy/dagster.yaml").read_text())
-HEAVY_ASSETS = _CLUSTER["run_launcher"]["config"]["heavy_assets"]
 NIGHTLY = ("maintain_crawl", "check_newest_data")
 
 
@@ -59,7 +56,7 @@ def test_three_days_of_trouble_end_as_if_there_had_been_none(three_days: Simulat
 
 def test_runs_of_sensors_go_to_the_queues_of_their_assets(three_days: Simulation) -> None:
     """The Celery launcher of a cluster chooses by the assets that a run names."""
-    launcher = LiveCeleryRunLauncher(heavy_assets=HEAVY_ASSETS, broker="redis://127.0.0.1:1")
+    launcher = LiveCeleryRunLauncher(broker="redis://127.0.0.1:1")
     with dg.DagsterInstance.from_config(str(three_days.place.home)) as instance:
         made = [run for run in instance.get_runs() if "dagster/sensor_name" in run.tags]
     queues = {

@@ -15,6 +15,7 @@ import polars as pl
 from news_platform.corpus.rows import QUALITY_FLAGS
 from news_platform.datasets.feeds import CATEGORIES
 from news_platform.errors import InputError
+from news_platform.web.urls import plain_host
 
 Keep = Literal["earliest", "longest"]
 FileFormat = Literal["parquet", "jsonl"]
@@ -91,6 +92,8 @@ class ExportSelection:
     strict: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("languages", "domains"):
+            object.__setattr__(self, name, tuple(map(plain_host, getattr(self, name))))
         _require("category", self.categories, CATEGORIES)
         _require("quality flag", self.without_flags, QUALITY_FLAGS)
         _require("order", (self.keep,), KEEPS)

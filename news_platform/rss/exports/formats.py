@@ -23,6 +23,7 @@ from news_platform.rss.exports.selection import (
     iter_stored_values,
 )
 from news_platform.storage.chunks import chunked
+from news_platform.text.readable import spreadsheet_cell
 
 TextFormat = Literal["csv", "jsonl", "json", "jsonfeed", "rss"]
 
@@ -52,10 +53,14 @@ def write_text(
     *,
     kind: TextFormat,
     channel: FeedChannel,
+    raw: bool = False,
 ) -> int:
-    """Write the chosen articles to a text file, row by row, and return how many there were."""
+    """Write the chosen articles to a text file, row by row, and return how many there were.
+
+    With `raw`, CSV holds texts as they are, also those that a spreadsheet would run as formulas.
+    """
     if kind == "csv":
-        return write_csv(file, iter_stored_values(engine, selection))
+        return write_csv(file, iter_stored_values(engine, selection), raw=raw)
     return write_articles(file, iter_articles(engine, selection), kind=kind, channel=channel)
 
 
@@ -88,12 +93,13 @@ class _Counted:
             yield row
 
 
-def write_csv(file: TextIO, rows: Iterable[sa.Row[Any]]) -> int:
+def write_csv(file: TextIO, rows: Iterable[sa.Row[Any]], *, raw: bool = False) -> int:
     """Write stored values as CSV: times in UTC, lists as JSON arrays, nothing for null."""
     writer = csv.writer(file)
     writer.writerow(COLUMNS)
     counted = _Counted(rows)
-    writer.writerows(map(_csv_cells, counted))
+    cells = map(_csv_cells, counted)
+    writer.writerows(cells if raw else (map(spreadsheet_cell, row) for row in cells))
     return counted.count
 
 

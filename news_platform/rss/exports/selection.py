@@ -20,6 +20,7 @@ from news_platform.rss.ledger.feed_rows import in_group
 from news_platform.rss.ledger.tables import FEEDS, LINKS, RAW
 from news_platform.rss.text_query import TextQuery
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.web.urls import plain_host
 
 Order = Literal["newest", "sources", "stored"]
 
@@ -127,8 +128,8 @@ def _conditions(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
         yield RAW.c.category_guess == selection.category
     languages = (*selection.languages, *([selection.language] if selection.language else ()))
     for column, wanted in (
-        (RAW.c.language, languages),
-        (RAW.c.source, selection.sources),
+        (RAW.c.language, tuple(map(plain_host, languages))),
+        (RAW.c.source, tuple(map(plain_host, selection.sources))),
         (RAW.c.article_type, selection.types),
     ):
         if wanted:

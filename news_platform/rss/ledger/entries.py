@@ -7,7 +7,7 @@ article is kept in `feed_items`: a difference means that the publisher changed t
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -73,6 +73,12 @@ def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
     return dict(sorted(found.items(), key=lambda item: _age(item[1])))
 
 
+def lists_known(connection: sa.Connection, feed_url: str, hashes: Sequence[str]) -> bool:
+    """Return whether one of these URL hashes is of an article that the feed has listed before."""
+    rows = sorted(set(_known_rows(connection, hashes).values()))
+    return bool(read_items(connection, feed_url, rows))
+
+
 def add_entries(
     transaction: LedgerTransaction,
     feed_url: str,
@@ -81,11 +87,12 @@ def add_entries(
     max_new: int,
     now: datetime,
     takedowns: Takedowns = NO_TAKEDOWNS,
+    had_skipped: bool = False,
 ) -> AddedEntries:
     """Add the new articles of a feed, at most `max_new` as pending, and mark known ones as seen.
 
     The entries are keyed by URL hash, as `entries_by_url_hash` returns them. Those that are taken
-    down are left out.
+    down are left out. If the feed `had_skipped` articles, they are taken as far as there is room.
     """
     given = len(entries)
     if takedowns:
@@ -103,6 +110,8 @@ def add_entries(
     _insert(transaction, feed_url, {key: entries[key] for key in skipped}, now=now, status=LIMIT)
     sighting = _Sighting(transaction, feed_url, now, room=max_new - len(pending))
     sighting.see(known, seen, said)
+    if had_skipped:
+        sighting.take_unlisted(set(known.values()))
     return AddedEntries(
         new=len(pending) + sighting.taken,
         known=len(known),
@@ -361,6 +370,17 @@ class _Sighting:
             return {}
         self.taken += 1
         return {"status": "pending", "error_msg": ""}
+
+    def take_unlisted(self, listed: Collection[int]) -> None:
+        """Take what earlier polls skipped and the feed does not list any more."""
+        skipped = (RAW.c.status == "skipped", RAW.c.error_msg == LIMIT)
+        waiting = sa.select(RAW.c.row_id).where(
+            RAW.c.feed_url == self.feed_url, *skipped, RAW.c.changed_seq < self.transaction.seq
+        )
+        found = self.transaction.connection.execute(waiting.order_by(RAW.c.row_id)).scalars()
+        for row_id in (row_id for row_id in found.all() if row_id not in listed):
+            if facts := self._take_if_room():
+                self._update(row_id, facts)
 
     def _is_update(self, row: sa.Row[Any], entry: FeedEntry, before: SaidBefore | None) -> bool:
         """Return whether the publisher changed an article that was worked on."""

@@ -128,6 +128,8 @@ FEEDS = sa.Table(
     flag_column("may_miss_items"),
     sa.Column("turned_over_at", Moment),
     number_column("skipped_items"),
+    # The hub that tells of new entries (WebSub); recorded, not subscribed to.
+    text_column("hub_url", Role.links),
     _seen_seq(),
     # Serves the claim of due feeds.
     sa.Index("feeds_due", "status", "next_poll_at"),

@@ -279,8 +279,28 @@ def day_fingerprint(units: Iterable[CollectedUnit]) -> str:
 def read_collected(store: ObjectStore, days: Iterable[date] | None = None) -> list[Collected]:
     """Read the markers of these days, or of all days when None, in the given order of days."""
     if days is None:
-        return parse_listed(store, list_collected(store))
+        months = sorted(collected_months(store))
+        return [marker for month in months for marker in read_collected_month(store, month)]
     return parse_listed(store, [unit for day in days for unit in list_collected_day(store, day)])
+
+
+def collected_months(store: ObjectStore) -> Iterator[date]:
+    """Yield the first days of all months with markers, newest first; only folders are listed."""
+    years = reversed(store.list_folders(COLLECTED))
+    folders = (month for year in years for month in reversed(store.list_folders(year)))
+    return filter(None, map(_folder_month, folders))
+
+
+def read_collected_month(store: ObjectStore, month: date) -> list[Collected]:
+    """Read the markers of a month in the order of days and names; its table is parsed once."""
+    # The markers first: one that is combined in between is then found twice, not missed.
+    loose = sorted(store.list(month_folder(month)), key=written_order)
+    found = dict(_read_table(store, month)[0])
+    listed = [unit for unit in (named_unit(info.path) for info in loose) if unit is not None]
+    with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
+        for marker in threads.map(lambda unit: _read(store, unit, found), listed):
+            found[marker_key(marker)] = marker
+    return [found[key] for key in sorted(found)]
 
 
 def parse_listed(store: ObjectStore, units: Sequence[CollectedUnit]) -> list[Collected]:
@@ -370,12 +390,9 @@ def newest_collected_days(store: ObjectStore, *, count: int) -> list[date]:
 
 
 def _days_newest_first(store: ObjectStore) -> Iterator[date]:
-    for year in reversed(store.list_folders(COLLECTED)):
-        for folder in reversed(store.list_folders(year)):
-            month = _folder_month(folder)
-            if month is not None:
-                days = {unit.day for unit in list_collected_month(store, month)}
-                yield from (date.fromisoformat(day) for day in sorted(days, reverse=True))
+    for month in collected_months(store):
+        days = {unit.day for unit in list_collected_month(store, month)}
+        yield from (date.fromisoformat(day) for day in sorted(days, reverse=True))
 
 
 def mark_wanted(store: ObjectStore, day: date, *, now: datetime) -> None:
@@ -411,22 +428,6 @@ def collected_days(store: ObjectStore) -> Mapping[str, str]:
     for unit in list_collected(store):
         by_day[unit.day].append(unit)
     return {day: day_fingerprint(units) for day, units in by_day.items()}
-
-
-def wanted_days(
-    store: ObjectStore,
-    *,
-    built: Mapping[str, str],
-    inputs: Callable[[str], str] = str,
-) -> Mapping[str, str]:
-    """Return the fingerprint that each collected day should be built from, by its ISO date.
-
-    `built` has the fingerprints that days were built from. A day in it that has no markers any more
-    maps to REMOVED, so that its output is removed too. `inputs` adds what else the day's output
-    depends on.
-    """
-    wanted = {day: inputs(found) for day, found in collected_days(store).items()}
-    return wanted | {day: REMOVED for day in built if day not in wanted}
 
 
 def _is_day(name: str) -> bool:

@@ -14,7 +14,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor, Exception
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeDecorator
 
-from news_platform.errors import ConfigError, StorageError
+from news_platform.errors import ConfigError, StorageError, StoreUnavailable
 from news_platform.storage.objects.error_mapping import map_errors
 from news_platform.storage.objects.store import local_folder
 from news_platform.storage.sql.sqlite_file import check_file, is_new, sqlite_error
@@ -176,7 +176,7 @@ def _as_our_error(context: ExceptionContext) -> BaseException | None:
     ):
         thing, cause = shown_url(url), str(error).strip().partition("\n")[0]
         message = f"cannot use ledger {thing!r}: {cause}; check the address and the server"
-        return StorageError(message, thing=thing)
+        return StoreUnavailable(message, thing=thing)
     return None
 
 

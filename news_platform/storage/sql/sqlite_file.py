@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from news_platform.errors import StorageError
+from news_platform.errors import StorageError, StoreUnavailable
 from news_platform.storage.objects.error_mapping import NotFound
 
 # Checking takes about 1 s per GB; in a larger file damage is found when a query meets it.
@@ -36,6 +36,29 @@ _CAUSES = {
     sqlite3.SQLITE_IOERR: "the disk failed to read or write; check the disk and its space",
 }
 
+# What passes without anybody touching the data: a retry may help.
+_PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+# The byte of the file `-shm` that the writer of a write-ahead log locks.
+_WRITE_LOCK = 120
+
+
+def lock_holders(path: Path) -> list[int]:
+    """Return the processes that hold the write lock of a database, as far as the system says."""
+    try:
+        inode = Path(f"{path}-shm").stat().st_ino
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        # `1: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120`; a waiting one has an arrow.
+        _, _, _, kind, pid, place, first, last, *_ = [*line.split(), *[""] * 8]
+        if kind == "WRITE" and place.rpartition(":")[2] == str(inode):
+            end = _WRITE_LOCK if last == "EOF" else int(last)
+            if int(first) <= _WRITE_LOCK <= end:
+                found.append(int(pid))
+    return found
+
 
 def check_file(path: Path, *, is_whole: bool = False) -> None:
     """Raise StorageError if the file is not a whole database; one that is missing or empty is new.
@@ -53,7 +76,8 @@ def check_file(path: Path, *, is_whole: bool = False) -> None:
             raise damaged(path, "it is not a SQLite database")
     except OSError as error:
         cause = error.strerror or str(error)
-        raise StorageError(f"cannot read ledger {str(path)!r}: {cause}", thing=str(path)) from error
+        message = f"cannot read ledger {str(path)!r}: {cause}"
+        raise StoreUnavailable(message, thing=str(path)) from error
     _check_pages(path, is_small=is_whole or size <= _CHECKED_BYTES)
 
 
@@ -71,7 +95,8 @@ def sqlite_error(error: sqlite3.Error, path: Path | str) -> StorageError | None:
     cause = _CAUSES[code]
     if cause is None:
         return damaged(path, str(error))
-    return StorageError(f"cannot use ledger {str(path)!r}: {cause}", thing=str(path))
+    kind = StoreUnavailable if code in _PASSING else StorageError
+    return kind(f"cannot use ledger {str(path)!r}: {cause}", thing=str(path))
 
 
 def damaged(path: Path | str, cause: str) -> StorageError:

@@ -20,8 +20,8 @@ from news_platform.datasets.collected import (
 )
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
-    REMOVED,
     amend_collected,
+    collected_days,
     collected_names,
     collected_names_of_month,
     combine_month,
@@ -37,7 +37,6 @@ from news_platform.storage.commit.collected import (
     read_collected,
     retract_collected,
     unmark_wanted,
-    wanted_days,
     write_collected,
 )
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -75,10 +74,8 @@ def test_markers_come_in_order_and_foreign_files_are_ignored_everywhere(root: Ob
     assert [marker.warc for marker in read_collected(root)] == names
     assert [marker.warc for marker in read_collected(root, [LATER, DAY])] == [names[2], *names[:2]]
     assert parse_listed(root, list_collected_day(root, DAY)) == read_collected(root, [DAY])
-    assert wanted_days(root, built={"2024-02-29": "f" * 16}) == {
-        "2025-11-01": day_fingerprint(list_collected_day(root, DAY)),
-        "2025-11-09": day_fingerprint(list_collected_day(root, LATER)),
-        "2024-02-29": REMOVED,
+    assert collected_days(root) == {
+        str(day): day_fingerprint(list_collected_day(root, day)) for day in (DAY, LATER)
     }
 
 
@@ -93,8 +90,8 @@ def test_a_day_is_wanted_the_same_in_every_copy(
             collected_at=f"2025-11-0{number + 1}T20:00:00+00:00",
         )
         write_collected(store, marker)
-    copied = wanted_days(local_store.child("copy"), built={})
-    assert wanted_days(any_store, built={}) == copied
+    copied = collected_days(local_store.child("copy"))
+    assert collected_days(any_store) == copied
 
 
 @pytest.mark.parametrize(
@@ -110,18 +107,18 @@ def test_a_day_changes_with_what_it_was_collected_from(
     local_store: ObjectStore, changed: Collected
 ) -> None:
     write_collected(local_store, MARKER)
-    before = wanted_days(local_store, built={})
+    before = collected_days(local_store)
     write_collected(local_store, changed)
-    assert wanted_days(local_store, built={}) != before
+    assert collected_days(local_store) != before
     assert len(list(local_store.list())) == 1
 
 
 def test_a_rewrite_that_removes_rows_leaves_followers_current(local_store: ObjectStore) -> None:
     write_collected(local_store, MARKER)
-    before = wanted_days(local_store, built={})
+    before = collected_days(local_store)
     fewer = replace(MARKER, rows=1, bytes=1, languages={"en": 1})
     write_collected(local_store, fewer)
-    assert wanted_days(local_store, built={}) == before
+    assert collected_days(local_store) == before
     assert read_collected(local_store) == [fewer]
 
 
@@ -161,10 +158,10 @@ def test_unknown_fields_of_a_marker_are_ignored_and_missing_ones_have_defaults(
 
 def test_combining_again_adds_what_came_later(any_store: ObjectStore) -> None:
     write_collected(any_store, MARKER)
-    before = wanted_days(any_store, built={})
+    before = collected_days(any_store)
     assert combine_month(any_store, MARKER.day) == 1
     assert combine_month(any_store, MARKER.day) == 0
-    assert wanted_days(any_store, built={}) == before
+    assert collected_days(any_store) == before
     later = replace(MARKER, warc="later.warc.gz")
     write_collected(any_store, later)
     assert combine_month(any_store, MARKER.day) == 1
@@ -175,11 +172,11 @@ def test_combining_again_adds_what_came_later(any_store: ObjectStore) -> None:
 def test_a_combined_marker_is_amended_replaced_and_retracted(any_store: ObjectStore) -> None:
     write_collected(any_store, MARKER)
     combine_month(any_store, DAY)
-    before = wanted_days(any_store, built={})
+    before = collected_days(any_store)
     amended = replace(MARKER, rows=7)
     amend_collected(any_store, amended)
     assert read_collected(any_store) == [amended]
-    assert wanted_days(any_store, built={}) == before
+    assert collected_days(any_store) == before
     again = replace(MARKER, source_digest="again")
     write_collected(any_store, again)
     assert read_collected(any_store) == [again]
@@ -213,13 +210,13 @@ def test_an_expired_warc_stays_collected_and_changes_nothing_that_follows(
         write_collected(any_store, marker)
     if is_combined:
         combine_month(any_store, DAY)
-    before = wanted_days(any_store, built={})
+    before = collected_days(any_store)
     expire_collected(any_store, markers[:1], expired_at="2026-01-01T00:00:00+00:00")
     assert [unit.is_expired for unit in list_collected(any_store)] == [True, False]
     expired, other = read_collected(any_store)
     assert expired == replace(markers[0], expired_at="2026-01-01T00:00:00+00:00")
     assert (expired.news_paths(), other) == ({}, markers[1])
-    assert wanted_days(any_store, built={}) == before
+    assert collected_days(any_store) == before
     write_collected(any_store, markers[0])  # collected again
     assert read_collected(any_store) == markers
     combine_month(any_store, DAY)
@@ -273,14 +270,14 @@ def test_a_process_killed_while_it_combines_loses_nothing(tmp_path: Path) -> Non
     ]
     for marker in markers:
         write_collected(store, marker)
-    wanted, draw = wanted_days(store, built={}), random.Random(7)
+    wanted, draw = collected_days(store), random.Random(7)
     for _ in range(3):
         command = [sys.executable, "-c", COMBINE, str(tmp_path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
             time.sleep(draw.uniform(0.0, 0.15))
             process.kill()
-        assert wanted_days(store, built={}) == wanted
+        assert collected_days(store) == wanted
     for month in range(1, 5):
         combine_month(store, date(2025, month, 1))
     assert read_collected(store) == markers
@@ -295,10 +292,10 @@ def test_a_combined_year_is_one_object_per_month_that_is_read_once(tmp_path: Pat
             marker = replace(MARKER, day=day, warc=f"CC-NEWS-{number:02}.warc.gz")
             path = collected_path(day, marker.warc, marker.fingerprint)
             (tmp_path / path).write_bytes(dump_collected(marker))
-    wanted = wanted_days(store, built={})
+    wanted = collected_days(store)
     for month in range(1, 13):
         combine_month(store, date(year, month, 1))
     # Ten years of this need few pages of a listing.
     assert len(list(store.list("news/collected"))) == 12
     assert len(list_collected_month(store, date(year, 2, 1))) == 29 * 3
-    assert wanted_days(store, built={}) == wanted
+    assert collected_days(store) == wanted

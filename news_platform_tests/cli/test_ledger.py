@@ -1,6 +1,8 @@
 """`news-platform ledger`: files, refusals and exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,3 +117,34 @@ def test_check_names_the_tables_and_what_is_wrong(root: Path) -> None:
     found = json.loads(broken.stdout)
     assert found["is_damaged"]
     assert "bytes" in found["problems"][0]
+
+
+_READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
+
+
+def _read_only(root: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run something that sees the root on a read-only file system."""
+    command = ("unshare", "-rm", "sh", "-c", _READ_ONLY, "sh", root, *words)
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+
+
+def test_a_read_only_root_can_be_read_explained_checked_and_backed_up(
+    root: Path, tmp_path: Path
+) -> None:
+    if _read_only(root, "true").returncode:
+        pytest.skip("this machine lets no user mount file systems")
+    for words in (
+        ("ledger", "check"),
+        ("ledger", "backup", tmp_path / "x.zip"),
+        ("explain", "https://post.example/a"),
+        ("feeds", "list"),
+        ("takedown", "verify"),
+    ):
+        done = _read_only(root, sys.executable, "-m", "news_platform.cli", *words, "--root", root)
+        assert done.returncode == (1 if "explain" in words else 0), done.stderr
+        assert "error" not in done.stderr.replace("error: nothing is known", "")
+    assert _run("check", tmp_path / "x.zip").exit_code == 0
+    done = _read_only(
+        root, sys.executable, "-m", "news_platform.cli", "rss", "ensure", "--root", root
+    )
+    assert done.returncode == 1 and "read-only" in done.stderr and "Traceback" not in done.stderr

@@ -17,7 +17,13 @@ from sqlalchemy.types import TypeDecorator
 from news_platform.errors import ConfigError, StorageError, StoreUnavailable
 from news_platform.storage.objects.error_mapping import map_errors
 from news_platform.storage.objects.store import local_folder
-from news_platform.storage.sql.sqlite_file import check_file, is_new, sqlite_error
+from news_platform.storage.sql.sqlite_file import (
+    check_file,
+    connect_readonly,
+    is_frozen,
+    is_new,
+    sqlite_error,
+)
 from news_platform.text.normalize import scrub_text
 
 if TYPE_CHECKING:
@@ -95,6 +101,10 @@ def migrate(engine: sa.Engine) -> None:
 
     Raise StorageError for a ledger of a revision that is not known; nothing is written to it.
     """
+    if (file := sqlite_path(engine.url)) is not None and is_frozen(file):
+        with read_transaction(engine) as connection:
+            if read_revision(connection) == known_revisions()[0]:
+                return
     with engine.begin() as connection:
         upgrade(connection)
 
@@ -189,10 +199,20 @@ def sqlite_path(url: sa.URL) -> Path | None:
 def _tune_sqlite(engine: sa.Engine) -> None:
     if (file := sqlite_path(engine.url)) is not None:
         check_file(file)
+        if is_frozen(file):
+            # SQLite would create files beside it even to read it.
+            event.listen(engine, "do_connect", lambda *_: connect_readonly(file))
+            event.listen(engine, "connect", _read_only)
+            event.listen(engine, "begin", _begin)
+            return
         with map_errors("open", str(file)):
             file.parent.mkdir(parents=True, exist_ok=True)
     event.listen(engine, "connect", _preparer(engine.url.database or ":memory:"))
     event.listen(engine, "begin", _begin)
+
+
+def _read_only(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None
 
 
 def _preparer(path: str) -> Callable[[DBAPIConnection, ConnectionPoolEntry], None]:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.article_pages import (
     Extracted,
     LabelledPage,
@@ -32,7 +33,7 @@ from news_platform.articles.extract import extract_article
 from news_platform.html.decode import html_text
 from news_platform.settings import load_settings
 
-RESULTS = Path(__file__).parent / "results" / "articles.json"
+RESULTS = RESULTS_FOLDER / "articles.json"
 _SHOWN = ("f1", "kept", "dropped", "title", "authors", "day")
 
 # What peers raise on broken pages; ours must not.

@@ -22,6 +22,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.ccnews_command import command_share
 from benchmarks.ccnews_peers import PEERS, measure_peer
 from benchmarks.ccnews_runs import NAME
@@ -32,7 +33,7 @@ from news_platform.storage.objects.store import open_store
 
 mpl.use("Agg")
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = RESULTS_FOLDER
 # Copies of the 60 MB file that make the 600 MB one.
 _COPIES = 10
 _TURNS = 7

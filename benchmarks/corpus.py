@@ -20,6 +20,7 @@ from statistics import median
 
 import polars as pl
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.corpus_scan import scan_ratios
 from benchmarks.near_duplicate_edits import PLAIN
 from benchmarks.near_duplicates import article_bodies
@@ -42,7 +43,7 @@ from news_platform.storage.parquet import write_table
 from news_platform.text.normalize import jaccard, shingles
 from news_platform.web.urls import reversed_domain
 
-RESULTS = Path(__file__).parent / "results" / "corpus.json"
+RESULTS = RESULTS_FOLDER / "corpus.json"
 DAY = "2025-11-01"
 _PAGES = 600
 _WINDOW = 14

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import robots, sitemaps
+from benchmarks import RESULTS_FOLDER, robots, sitemaps
 from benchmarks.survey_scale import HOSTS
 from news_platform.settings import load_settings
 
 DOMAINS = 5000
 ROUNDS = 3
-RESULTS = Path(__file__).parent / "results" / "domain_metadata.json"
+RESULTS = RESULTS_FOLDER / "domain_metadata.json"
 
 
 @contextmanager

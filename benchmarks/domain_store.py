@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import domain_store_growth, domain_store_lookup, domain_store_memory
+from benchmarks import RESULTS_FOLDER, domain_store_growth, domain_store_lookup, domain_store_memory
 from benchmarks.domain_store_bucket import (
     Bucket,
     make_bucket,
@@ -24,7 +24,7 @@ from benchmarks.domain_store_pages import read_pages
 from news_platform.settings import load_settings
 
 RECORDS, DOMAINS = 165_000, 30_000
-RESULTS = Path(__file__).parent / "results" / "domain_store.json"
+RESULTS = RESULTS_FOLDER / "domain_store.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from benchmarks import RESULTS_FOLDER
+
 ARTICLES = 1_000_000
-RESULTS = Path(__file__).parent / "results" / "exports.json"
+RESULTS = RESULTS_FOLDER / "exports.json"
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 _AT_ONCE = 10_000
 # Articles take 2,000 characters of it, a little under the mean of real ones; no text occurs twice.

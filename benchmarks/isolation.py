@@ -12,13 +12,14 @@ from pathlib import Path
 import polars as pl
 import psutil
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.isolation_targets import double
 from news_platform.articles.extract import extract_page
 from news_platform.isolation.pool import Done, Lost, Pool
 from news_platform.rss.feeds import parse_fetched
 from news_platform.settings import load_settings
 
-RESULTS = Path(__file__).parent / "results" / "isolation.json"
+RESULTS = RESULTS_FOLDER / "isolation.json"
 ROUNDS = 7
 REPORTS = 20_000
 LARGE_BYTES = 32 << 20

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.near_duplicate_edits import MIXED, PLAIN, STRENGTHS, Edit
 from benchmarks.stored_texts import store_texts
 from news_platform.near_duplicates.candidates import SketchOptions, sketch_of
@@ -21,7 +22,7 @@ from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 from news_platform.text.normalize import jaccard, shingles
 
-RESULTS = Path(__file__).parent / "results" / "near_duplicates.json"
+RESULTS = RESULTS_FOLDER / "near_duplicates.json"
 MIN_CHARS = 500
 GROUPS = {"plain": PLAIN, "mixed": MIXED}
 _DAY = "2025-11-01"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from benchmarks import rss
+from benchmarks import RESULTS_FOLDER, rss
 from benchmarks.newsroom_site import HOSTS, serve
 from news_platform.rss import pipeline
 from news_platform.rss.ledger.feed_rows import upsert_feed
@@ -29,7 +29,7 @@ from news_platform.storage.sql.engine import migrate, open_engine, read_transact
 from news_platform.web.fetch import FetchOptions
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
-RESULTS = Path(__file__).parent / "results" / "newsroom.json"
+RESULTS = RESULTS_FOLDER / "newsroom.json"
 FEED_COUNT = 10_000
 _HOSTILE = ("hang", "bomb", "garbage")
 

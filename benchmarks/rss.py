@@ -23,6 +23,7 @@ from typing import Any
 import feedparser
 import trafilatura
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.rss_site import Site, serve
 from news_platform.articles.article import Article
 from news_platform.articles.extract import extract_article
@@ -42,7 +43,7 @@ from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import FetchOptions
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
-RESULTS = Path(__file__).parent / "results" / "rss.json"
+RESULTS = RESULTS_FOLDER / "rss.json"
 FEEDS_304 = 10_000
 ARTICLE_COPIES = 4
 _WORD = re.compile(r"\w+")

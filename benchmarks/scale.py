@@ -8,29 +8,39 @@ import json
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, timedelta
+from itertools import groupby, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dagster as dg
+import polars as pl
 from dagster._core.execution.backfill import PartitionBackfill
 from dagster._core.test_utils import create_test_daemon_workspace_context
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
-from benchmarks import scale_location
+from benchmarks import RESULTS_FOLDER, scale_location
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.storage.commit.collected import change_table, marker_key
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import open_store
+from news_platform.storage.parquet import write_table
+from news_platform_tests.collected import MARKER
 from news_platform_tests.emulators.postgres import new_database, postgres_server
 
-RESULTS = Path(__file__).parent / "results" / "scale.json"
+RESULTS = RESULTS_FOLDER / "scale.json"
 DEPLOY = Path(__file__).parents[1] / "deploy"
 # About 60,000 WARCs in ten years of CC-NEWS, one marker each.
 WARCS = 60_000
 ASSET = dg.AssetKey("raw_news")
+_TEN_YEARS, _WARCS_PER_DAY = 3_650, 18
 
 
 def main(most: int | None = None) -> None:
@@ -41,7 +51,7 @@ def main(most: int | None = None) -> None:
     with TemporaryDirectory(prefix="scale-") as name, postgres_server() as server:
         with _instance(Path(name), new_database(server)) as instance:
             measured |= _events(instance, wanted) | _backfill(instance, wanted)
-        measured |= _markers(Path(name) / "root")
+        measured |= _markers(Path(name) / "root") | reading(Path(name) / "pages")
     for what, value in measured.items():
         print(f"{what:<48}{value:>12.3f}")
     RESULTS.parent.mkdir(exist_ok=True)
@@ -120,6 +130,58 @@ def _markers(root: Path) -> dict[str, float]:
         f"s to read {WARCS} markers by one LIST": time.perf_counter() - started,
         f"CPU s to read {WARCS} markers": time.process_time() - cpu,
     }
+
+
+def reading(root: Path) -> dict[str, float]:
+    """Read one day of ten years of raw_news: markers of all days, and the files of one."""
+    store, first, number = open_store(str(root)), date(2016, 9, 1), 0
+    languages = [f"{one}{other}" for one in "abcdefghi" for other in "abcde"]
+    rows = pl.DataFrame([pl.Series(name, [None], it) for name, it in RAW_NEWS.schema.items()])
+    for month, days in groupby(_days(first), key=lambda day: day.replace(day=1)):
+        markers = []
+        for day, warc in product(days, range(_WARCS_PER_DAY)):
+            name = f"CC-NEWS-{day:%Y%m%d}{warc:02}0000-{number:05}.warc.gz"
+            found = dict.fromkeys(languages, 1)
+            markers.append(replace(MARKER, warc=name, day=day, rows=len(found), languages=found))
+            number += 1
+        rows_by_key = {marker_key(marker): marker for marker in markers}
+        change_table(store, month, lambda _, made=rows_by_key: made)  # type: ignore[misc]  # bound
+        for marker in (it for it in markers if it.day == first):
+            for path in marker.news_paths().values():
+                write_table(store, path, rows, RAW_NEWS)
+    measured = {"collected WARCs": float(number)}
+    where = f"year = '{first:%Y}' and month = '{first:%m}' and day = '{first:%d}'"
+    count = f"select count(*) from raw_news where {where}"
+    for what, code in {
+        "SQL over one day of ten years": f"news.sql({count!r})",
+        "files of one language named": "len([p for m in read_collected(store) "
+        "for p in m.news_paths({'aa'}).values()])",
+    }.items():
+        cpu, megabytes = _alone(root, code)
+        measured |= {f"CPU s, {what}": cpu, f"MB, {what}": megabytes}
+    return measured
+
+
+def _days(first: date) -> Iterator[date]:
+    yield from (first + timedelta(days=number) for number in range(_TEN_YEARS))
+
+
+def _alone(root: Path, code: str) -> tuple[float, float]:
+    """Run an expression in a process of its own; return its CPU time without imports, and RSS."""
+    script = f"""
+import resource, time, news_platform
+from news_platform.storage.commit.collected import read_collected
+from news_platform.storage.objects.store import open_store
+news, store = news_platform.open({str(root)!r}), open_store({str(root)!r})
+began = time.process_time()
+{code}
+print(time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, stdout=subprocess.PIPE, text=True
+    )
+    cpu, megabytes = done.stdout.split()
+    return float(cpu), float(megabytes)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import dagster as dg
 
+from benchmarks import RESULTS_FOLDER
 from news_platform.datasets.dataset import WHOLE
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
@@ -23,7 +24,7 @@ from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
 from news_platform_tests.emulators.relay import Request
 from news_platform_tests.emulators.s3 import new_bucket, s3_server
 
-RESULTS = Path(__file__).parent / "results" / "scale_requests.json"
+RESULTS = RESULTS_FOLDER / "scale_requests.json"
 KINDS = ("GET", "HEAD", "LIST", "PUT", "DELETE")
 
 

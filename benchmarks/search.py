@@ -19,6 +19,7 @@ import duckdb
 import polars as pl
 import tantivy
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.corpus import cpu_seconds
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle, build_index
@@ -38,7 +39,7 @@ from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.emulators.s3 import new_bucket, s3_process
 
-RESULTS = Path(__file__).parent / "results" / "search.json"
+RESULTS = RESULTS_FOLDER / "search.json"
 # Sets of news articles; the others have long pages of other kinds, too.
 _NEWS_SETS = ("dragnet", "fundus_eval", "l3s", "newspaper", "waddle")
 _FIRST = date(2025, 11, 1)

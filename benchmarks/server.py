@@ -23,6 +23,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks import RESULTS_FOLDER
 from news_platform.search.pipeline import build_day
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -30,7 +31,7 @@ from news_platform_tests.corpus.articles import article, store_articles
 from news_platform_tests.search.articles import SENTENCES
 from news_platform_tests.servers.dagster_ui import free_port
 
-RESULTS = Path(__file__).parent / "results" / "server.json"
+RESULTS = RESULTS_FOLDER / "server.json"
 DAYS = 5
 ARTICLES_PER_DAY = 2_000
 PAGES = 400

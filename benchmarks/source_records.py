@@ -17,6 +17,7 @@ from lxml import etree
 from resiliparse.extract.html2text import extract_plain_text
 
 import news_platform.source_records.worker  # noqa: F401 - makes this process what a worker is
+from benchmarks import RESULTS_FOLDER
 from news_platform.html.decode import decode_html
 from news_platform.settings import load_settings
 from news_platform.source_records.blocks import iter_kept
@@ -29,7 +30,7 @@ from news_platform.web.urls import registrable_domain
 from news_platform_tests.source_records.adversaries import read_adversaries
 
 _SCORED = "ours, headings from sections"
-RESULTS = Path(__file__).parent / "results" / "source_records.json"
+RESULTS = RESULTS_FOLDER / "source_records.json"
 _WORD = re.compile(r"\w+")
 _ROUNDS = 3
 

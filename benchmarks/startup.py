@@ -9,9 +9,10 @@ import resource
 import statistics
 import subprocess
 import sys
-from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results" / "startup.json"
+from benchmarks import RESULTS_FOLDER
+
+RESULTS = RESULTS_FOLDER / "startup.json"
 RUNS = 5
 MODULES = ("dagster", "news_platform.settings", "news_platform.definitions")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from benchmarks import RESULTS_FOLDER
 from benchmarks.domain_store_growth import CountingStore
 from news_platform.ccnews.pipeline import WarcSource, collect_warcs
 from news_platform.ccnews.pool import CollectOptions
@@ -30,7 +31,7 @@ from news_platform.takedowns.requests import TakedownTerms, add_request, new_req
 from news_platform.takedowns.rows import TakedownTarget
 from news_platform.takedowns.verify import VerificationReport, verify_objects
 
-RESULTS = Path(__file__).parent / "results" / "takedown.json"
+RESULTS = RESULTS_FOLDER / "takedown.json"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENTRIES, LOOKUPS = 100_000, 200_000
 DAYS, BUCKETS = 400, 1_000

@@ -22,6 +22,7 @@ import lightgbm
 import numpy as np
 
 import news_platform.articles
+from benchmarks import RESULTS_FOLDER
 from benchmarks.article_cache import read_labelled_blocks
 from benchmarks.article_labels import LabelledBlocks
 from benchmarks.article_pages import NEWS_SETS
@@ -41,7 +42,7 @@ from news_platform.articles.block_model import (
 from news_platform.articles.blocks import Ints
 from news_platform.settings import load_settings
 
-RESULTS = Path(__file__).parent / "results" / "articles_folds.json"
+RESULTS = RESULTS_FOLDER / "articles_folds.json"
 _PROCESSES = 2
 WEIGHTS = Path(news_platform.articles.__file__).parent / "weights.json"
 FOLDS = 5

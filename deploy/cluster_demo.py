@@ -4,6 +4,7 @@
 workers, backfills the graph through them, and prints one line: the same, or what differs.
 """
 
+import signal
 import sys
 import time
 from collections import Counter
@@ -27,6 +28,8 @@ _WORKER_TAG = "news_platform/worker"
 def main() -> None:
     """Run the demo; exit with 1 if a dataset differs or a worker executed no run."""
     started = time.monotonic()
+    # TERM unwinds like Ctrl-C, so that every server is stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with TemporaryDirectory(prefix="news-platform-cluster-") as name:
         folder = Path(name)
         _say("the sample on one machine ...")

@@ -11,6 +11,18 @@ from pathlib import Path
 
 # A worker that receives TERM finishes its run first; the demo does not wait longer than this.
 _STOP_SECONDS = 20.0
+# Starts a command and ends its group when the pipe to its own parent closes: so nothing outlives a
+# demo or a test, even if that is killed. TERM goes on to the command.
+_GUARD = """
+import os, signal, subprocess, sys, threading
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+def end_with_parent():
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
+threading.Thread(target=end_with_parent, daemon=True).start()
+sys.exit(child.wait())
+"""
 
 
 @dataclass
@@ -27,8 +39,9 @@ class Process:
         """Start the command in a new process group; its output is appended to the log."""
         with self.log.open("ab") as log:
             self.running = subprocess.Popen(
-                self.command,
+                (sys.executable, "-S", "-E", "-c", _GUARD, *self.command),
                 env=dict(self.environ),
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -52,6 +65,8 @@ class Process:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.running.pid, number)
         self.running.wait(timeout=_STOP_SECONDS)
+        if self.running.stdin is not None:
+            self.running.stdin.close()
         self.running = None
 
 

@@ -51,12 +51,12 @@ def licence_of(name: str) -> str | None:
         about = metadata(name)
     except PackageNotFoundError:  # of another system or Python
         return None
-    if expression := about.get("License-Expression"):
-        return str(expression)
+    if "License-Expression" in about:
+        return str(about["License-Expression"])
     named = [text for text in about.get_all("Classifier", ()) if text.startswith("License ::")]
     classes = [text.rpartition(" :: ")[2] for text in named]
     # Some packages have the whole text of the licence in this field: its first line names it.
-    stated = str(about.get("License") or "").strip().split("\n")[0]
+    stated = about["License"].strip().split("\n")[0] if "License" in about else ""
     return " AND ".join(classes) or stated or "unknown"
 
 

@@ -10,7 +10,7 @@ from news_platform.defs.runs import run_naming_resources
 from news_platform.isolation.worker import forbid_core_dumps
 from news_platform.logs import configure_logging, is_configured
 from news_platform.resources import Resources, open_resources
-from news_platform.settings import load_settings, log_options, secret_values
+from news_platform.settings import environment_secrets, load_settings
 
 
 def build_definitions(resources: Resources) -> dg.Definitions:
@@ -25,5 +25,6 @@ def build_definitions(resources: Resources) -> dg.Definitions:
 forbid_core_dumps()
 _settings = load_settings(os.environ)
 if not is_configured():  # the command line has chosen for its own process
-    configure_logging(log_options(_settings), secrets=secret_values(_settings), logger=__package__)
+    _logs, _secrets = _settings.logs, environment_secrets(os.environ)
+    configure_logging(_logs.format, _logs.level, secrets=_secrets, logger=__package__)
 defs = build_definitions(open_resources(_settings, may_connect=False))

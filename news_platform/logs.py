@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Literal, ParamSpec, TypeVar
 
@@ -31,18 +30,10 @@ _bound: ContextVar[Mapping[str, str]] = ContextVar("bound", default=_NO_FACTS)
 _of_process: dict[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
-    """The format of log lines, and the least level that is written."""
-
-    format: LogFormat = "text"
-    level: LogLevel = "warning"
-
-
 class _Configured:
-    """The options that are in force, and their handler."""
+    """The format and the least level in force, and their handler."""
 
-    options = LogOptions()
+    options: tuple[LogFormat, LogLevel] = ("text", "warning")
     handler: logging.Handler | None = None
 
 
@@ -93,18 +84,22 @@ def carried(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def configure_logging(
-    options: LogOptions, *, secrets: Collection[str] = (), logger: str | None = None
+    form: LogFormat,
+    level: LogLevel,
+    *,
+    secrets: Collection[str] = (),
+    logger: str | None = None,
 ) -> None:
     """Write the lines of a logger, of all loggers if None, to stderr; the last call counts."""
     if _Configured.handler is not None:
         for place in (None, _OURS):
             logging.getLogger(place).removeHandler(_Configured.handler)
     handler = _StderrHandler()
-    handler.setFormatter(LineFormatter(options.format, secrets))
+    handler.setFormatter(LineFormatter(form, secrets))
     logging.getLogger(logger).addHandler(handler)
     # Ours alone: at debug, libraries would write a line per request and per query.
-    logging.getLogger(_OURS).setLevel(options.level.upper())
-    _Configured.options, _Configured.handler = options, handler
+    logging.getLogger(_OURS).setLevel(level.upper())
+    _Configured.options, _Configured.handler = (form, level), handler
 
 
 def is_configured() -> bool:
@@ -112,9 +107,9 @@ def is_configured() -> bool:
     return _Configured.handler is not None
 
 
-def options_document() -> dict[str, str]:
-    """Return the options in force, for a worker process; a process without has the defaults."""
-    return asdict(_Configured.options)
+def options_in_force() -> tuple[LogFormat, LogLevel]:
+    """Return format and level, for a worker process; a process without has the defaults."""
+    return _Configured.options
 
 
 _OURS = "news_platform"

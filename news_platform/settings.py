@@ -16,7 +16,6 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource
 
 from news_platform.errors import ConfigError
-from news_platform.logs import LogOptions
 from news_platform.setting_sections.features import (
     CcnewsSettings,
     CorpusSettings,
@@ -112,16 +111,6 @@ def _variables() -> Iterator[tuple[str, FieldInfo]]:
                 yield section, item
 
 
-def log_options(settings: Settings) -> LogOptions:
-    """Return how the platform writes its log lines."""
-    return LogOptions(settings.logs.format, settings.logs.level)
-
-
-def secret_values(settings: Settings) -> frozenset[str]:
-    """Return the secrets that are set, and the passwords and keys inside them."""
-    return _with_parts(str(value) for value in _secrets(settings) if value)
-
-
 def environment_secrets(environ: Mapping[str, str]) -> frozenset[str]:
     """Return the secrets in these variables, also if the settings cannot be loaded."""
     named = [environ.get(str(item.validation_alias)) for _, item in _variables() if not item.repr]
@@ -170,15 +159,6 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
         close = difflib.get_close_matches(name, known, n=1)
         cure = f"did you mean {close[0]}?" if close else "see docs/settings.md for all names"
         raise ConfigError(f"unknown setting {name}: {cure}", thing=name)
-
-
-def _secrets(section: Section) -> Iterator[object]:
-    for name, item in type(section).model_fields.items():
-        value = getattr(section, name)
-        if isinstance(value, Section):
-            yield from _secrets(value)
-        elif not item.repr:
-            yield value
 
 
 def _with_parts(secrets: Iterable[str]) -> frozenset[str]:

@@ -106,7 +106,7 @@ def test_a_refused_article_names_the_file_and_the_line_of_the_rule(news: NewsDat
     assert states(found, "articles")[-1] == "skipped"
 
 
-def test_an_article_of_a_feed_has_all_its_states_and_its_row_in_the_workbook(
+def test_an_article_of_a_feed_has_all_its_states_and_is_in_the_workbook(
     news: NewsData,
 ) -> None:
     url = one_url(news, "select article_url_canon from raw where status = 'stored'")
@@ -116,8 +116,7 @@ def test_an_article_of_a_feed_has_all_its_states_and_its_row_in_the_workbook(
     }
     (sheet,) = of_state(found, "article_sheets", "shown")
     book = openpyxl.load_workbook(Path(news._settings.root) / sheet.source, read_only=True)
-    row = next(book["Raw"].iter_rows(min_row=int(sheet.details["row"]), max_row=None))
-    assert url in [cell.value for cell in row]
+    assert any(url in row for row in book["Raw"].iter_rows(values_only=True))
 
 
 def test_a_dropped_response_says_why(news: NewsData) -> None:

@@ -18,14 +18,13 @@ from news_platform.defs.runs import run_naming_resources
 from news_platform.errors import ConfigError
 from news_platform.isolation.pool import Done, Pool
 from news_platform.logs import (
-    LogOptions,
     bind_process,
     bound,
     bound_facts,
     carried,
     configure_logging,
 )
-from news_platform.settings import load_settings, log_options
+from news_platform.settings import load_settings
 
 SECRET = "hunter2-and-more"
 _log = logging.getLogger("news_platform.test")
@@ -35,12 +34,12 @@ _log = logging.getLogger("news_platform.test")
 def as_json() -> Iterator[None]:
     """Write the lines of this process as JSON; undo it afterwards."""
     level = logging.getLogger("news_platform").level
-    configure_logging(LogOptions("json", "debug"), secrets=[SECRET], logger="news_platform")
+    configure_logging("json", "debug", secrets=[SECRET], logger="news_platform")
     yield
     assert logs._Configured.handler is not None
     logging.getLogger("news_platform").removeHandler(logs._Configured.handler)
     logging.getLogger("news_platform").setLevel(level)
-    logs._Configured.handler, logs._Configured.options = None, LogOptions()
+    logs._Configured.handler, logs._Configured.options = None, ("text", "warning")
     bind_process()
 
 
@@ -158,7 +157,8 @@ def test_a_command_writes_text_or_json_by_setting(tmp_path: Any) -> None:
 
 
 def test_a_wrong_format_or_level_is_named_with_the_choices() -> None:
-    assert log_options(load_settings({})) == LogOptions("text", "warning")
+    found = load_settings({}).logs
+    assert (found.format, found.level) == ("text", "warning")
     with pytest.raises(ConfigError, match="LOG_FORMAT='xml': expected 'text' or 'json'"):
         load_settings({"NEWS_PLATFORM_LOG_FORMAT": "xml"})
     with pytest.raises(ConfigError, match="LOG_LEVEL='loud': expected 'debug', 'info'"):

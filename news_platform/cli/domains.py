@@ -67,7 +67,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.takedowns.build_filters import read_hidden
 from news_platform.takedowns.match import Takedowns
 from news_platform.web.opml import xml_damage
-from news_platform.web.robots import AI_BOTS, compare_bots, parse_bot_list
+from news_platform.web.robots import AI_BOTS
 from news_platform.web.urls import registrable_domain
 
 _SURVEYED_DAYS = 30
@@ -361,17 +361,9 @@ def policy(
 
 
 @command(domains, access=None)
-@click.option("--compare", type=INPUT_FILE, help="A newer list.")
-def bots(_settings: Settings, compare: Path | None) -> Output:
-    """List the known AI crawlers.
-
-    With --compare, show the differences to a newer list: JSON with the names as keys, a robots.txt,
-    or text with one name per line.
-    """
-    if compare is None:
-        return Output([asdict(bot) for bot in AI_BOTS])
-    found = compare_bots(parse_bot_list(compare.read_bytes(), name=str(compare)))
-    return Output(found._asdict())
+def bots(_settings: Settings) -> Output:
+    """List the known AI crawlers."""
+    return Output([asdict(bot) for bot in AI_BOTS])
 
 
 @command(domains, access=RootAccess.WRITE)
@@ -401,7 +393,7 @@ def candidates(resources: Resources, limit: int, add: bool) -> Output:
         (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
         for one in allowed
     )
-    added = add_sitemap_entries(engine, listed, now=now) if add else None
+    added = add_sitemap_entries(engine, listed, now=now, takedowns=refused) if add else None
     document = {
         "sitemaps": len(sources),
         "outcomes": found.outcomes,
@@ -440,7 +432,9 @@ def _history_lines(found: DomainHistory) -> Iterable[str]:
         for change in found.changes:
             if change["date"] == row["date"]:
                 what = change["label"] or change["bot"]
-                yield f"  {change['signal']} {what}: {change['before']} -> {change['after']}"
+                times = " -> ".join(str(change[one])[:10] for one in ("before_read_at", "read_at"))
+                values = f"{change['before']} -> {change['after']}"
+                yield f"  {change['signal']} {what}: {values} (read {times})"
 
 
 def _policy_lines(found: Sequence[UsagePolicy]) -> Iterable[str]:

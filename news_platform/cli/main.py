@@ -95,11 +95,11 @@ def _configure_logs() -> None:
     """Configure log lines by the settings; the command itself reports a wrong setting."""
     # Imported here: only a command pays for loading the settings.
     from news_platform.logs import configure_logging
-    from news_platform.settings import load_settings, log_options
+    from news_platform.settings import load_settings
 
     with contextlib.suppress(ConfigError):
-        options = log_options(load_settings(os.environ))
-        configure_logging(options, secrets=_secrets())
+        logs = load_settings(os.environ).logs
+        configure_logging(logs.format, logs.level, secrets=_secrets())
 
 
 def _secrets() -> frozenset[str]:

@@ -16,7 +16,7 @@ from news_platform.cluster.queues import configure
 from news_platform.errors import ConfigError
 from news_platform.logs import configure_logging
 from news_platform.setting_sections.platform import ClusterSettings
-from news_platform.settings import load_settings, log_options, secret_values
+from news_platform.settings import environment_secrets, load_settings
 
 # Shown with each run in the Dagster UI, where it can be searched.
 WORKER_TAG = "news_platform/worker"
@@ -60,8 +60,8 @@ def name_worker(task: Any = None, kwargs: Mapping[str, Any] | None = None, **_: 
 
 def write_our_lines(**_: Any) -> None:
     """Write the lines of all loggers of a worker as every other process of the platform does."""
-    settings = load_settings(os.environ)
-    configure_logging(log_options(settings), secrets=secret_values(settings))
+    logs = load_settings(os.environ).logs
+    configure_logging(logs.format, logs.level, secrets=environment_secrets(os.environ))
 
 
 task_prerun.connect(name_worker)

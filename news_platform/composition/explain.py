@@ -46,6 +46,8 @@ from news_platform.web.urls import (
 
 _HOST = re.compile(r"[^\s/:@?#\\]+")
 # The newest days of a dataset that are searched, beside those on which the domain store has it.
+# Of a name in DNS.
+_LONGEST_HOST = 253
 _MOST_DAYS = 30
 # Of a page that was captured hundreds of times, the newest rows are shown.
 _SHOWN = 10
@@ -283,11 +285,12 @@ def _columns(dataset: Dataset, sentence: RowSentence) -> list[str]:
 
 def _kind(engine: sa.Engine | None, subject: str) -> SubjectKind:
     text = subject.strip()
-    if _HOST.fullmatch(text) and has_registrable_domain(text):
+    if len(text) <= _LONGEST_HOST and _HOST.fullmatch(text) and has_registrable_domain(text):
         return "domain"
     canonical = canonical_url(text)
     host = url_host(canonical)
-    if not host or " " in host or not canonical.startswith(("http:", "https:")):
+    is_host = host and " " not in host and len(host) <= _LONGEST_HOST
+    if not is_host or not canonical.startswith(("http:", "https:")):
         raise InputError(
             f"{subject[:200]!r} is neither a URL nor a domain: expected an address such as "
             "https://example.org/page, a domain such as example.org, or the address of a feed",

@@ -31,12 +31,8 @@ from news_platform.resources import Resources, open_full_texts, records_options
 from news_platform.rss.article_files import FULL_TEXT_FOLDER, PAGES_FOLDER, OwnedFiles
 from news_platform.rss.export import LEDGER
 from news_platform.rss.ledger.tables import METADATA
-from news_platform.rss.takedown import (
-    LedgerPart,
-    count_shown,
-    ledger_aliases,
-    rewrite_workbook,
-)
+from news_platform.rss.sheets.workbook import write_workbook_now
+from news_platform.rss.takedown import LedgerPart, count_shown, ledger_aliases
 from news_platform.search.index_engine import iter_hits
 from news_platform.search.publish import index_folder, stored_builds
 from news_platform.search.reading import cache_folder, delete_old_copies
@@ -170,7 +166,7 @@ def _build_export(resources: Resources, month: str) -> None:
 
 def _build_workbook(resources: Resources, _: str) -> None:
     if (engine := existing_ledger(resources)) is not None:
-        rewrite_workbook(resources.data_root.store, engine)
+        write_workbook_now(engine, resources.data_root.store)
 
 
 # Datasets that are built again from what is left. Their markers keep their fingerprints.

@@ -6,6 +6,7 @@ continues with the next run.
 """
 
 import json
+import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +26,7 @@ from news_platform.defs.runs import (
     run_partition,
 )
 from news_platform.errors import ConfigError, FetchError, redacted
-from news_platform.settings import Settings, secret_values
+from news_platform.settings import Settings, environment_secrets
 from news_platform.web.webhook import PostRejected, post_json
 
 # A sensor tick may take a minute; three tries with their pauses take less than a third of that.
@@ -60,7 +61,7 @@ class Alert:
 
 def send_alert(log: Logger, settings: Settings, alert: Alert) -> None:
     """Log an alert and post it to the webhook, if one is set; a webhook that fails is logged."""
-    log.error("ALERT %s", _printable(alert, settings).text)
+    log.error("ALERT %s", _printable(alert).text)
     try:
         post_message(settings, alert)
     except (FetchError, ConfigError) as error:
@@ -71,12 +72,12 @@ def post_message(settings: Settings, alert: Alert) -> None:
     """Post an alert to the webhook, if one is set; raise FetchError if it is not accepted."""
     if settings.alerts.webhook_url is not None:
         secret = settings.alerts.webhook_secret or ""
-        post_alert(settings.alerts.webhook_url, _printable(alert, settings), secret=secret)
+        post_alert(settings.alerts.webhook_url, _printable(alert), secret=secret)
 
 
-def _printable(alert: Alert, settings: Settings) -> Alert:
+def _printable(alert: Alert) -> Alert:
     """Return the alert without secrets; cut after they are gone, else a part of one could stay."""
-    secrets = secret_values(settings)
+    secrets = environment_secrets(os.environ)
     texts = {name: redacted(text, secrets) for name, text in asdict(alert).items()}
     short = Alert(**{name: text[:_LONGEST_TEXT] for name, text in texts.items()})
     return replace(short, text=f"{short.text} (see docs/runbook.md)")

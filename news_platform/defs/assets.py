@@ -6,7 +6,7 @@ when it is stale are declared once, in `news_platform.datasets`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import wraps
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ import dagster as dg
 
 from news_platform.datasets.dataset import WHOLE, Dataset, Freshness, ParentDataset
 from news_platform.datasets.registry import DATASETS, stored_parents
-from news_platform.defs.checks import BLOCKING
+from news_platform.defs.checks import BLOCKING, Check, check
 from news_platform.defs.metadata import column_schema, run_metadata
 from news_platform.defs.partitions import PARTITIONS, partition_mapping, within_days
 from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule
@@ -24,7 +24,7 @@ from news_platform.resources import Resources
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.engines import ALLOW_REMOVAL_TAG, remove_gone, require_few_gone
-from news_platform.storage.units import built_inputs, gone_units, wanted_inputs
+from news_platform.storage.units import built_inputs, gone_units, unit_states, wanted_inputs
 
 Metadata: TypeAlias = Mapping[str, object]
 """What a run reports about what it has built."""
@@ -55,7 +55,7 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
         metadata={
             "path": dataset.path,
             "dagster/column_schema": column_schema(dataset),
-            **({} if _policy(dataset) else {"no_freshness_policy": dataset.freshness}),
+            **({} if _policy(dataset) else {"no_freshness_policy": _no_policy(dataset)}),
         },
     )
 
@@ -176,11 +176,46 @@ def _docs(page: str, docs_url: str | None) -> dg.MetadataValue:
 
 def _policy(dataset: Dataset) -> dg.FreshnessPolicy | None:
     given = dataset.freshness
-    if not isinstance(given, Freshness):
+    # Days have a check instead, see `freshness_check`.
+    if not isinstance(given, Freshness) or dataset.partitions == "day":
         return None
     return dg.FreshnessPolicy.time_window(
         fail_window=timedelta(hours=given.fail_hours), warn_window=timedelta(hours=given.warn_hours)
     )
+
+
+def freshness_check(dataset: Dataset, limits: Freshness) -> Check:
+    """Return the check that the newest day of a dataset is built in time.
+
+    A freshness policy looks at the last materialization: a backfill of an old day would hide that
+    the newest one is missing.
+    """
+
+    @check(dataset, is_whole=True)
+    def newest_day_is_built(resources: Resources, _key: str) -> dg.AssetCheckResult:
+        """The newest day is not older than the declaration of the dataset allows.
+
+        If red: `news-platform status` says what the newest days wait for.
+        """
+        newest = max(unit_states(resources.data_root.store, dataset), default=None)
+        # Where nothing new arrives, and before the first day, nothing is late.
+        if newest is None or not resources.is_live:
+            return dg.AssetCheckResult(passed=True, metadata={"newest": newest or "none"})
+        end = datetime.combine(date.fromisoformat(newest), time.min, UTC) + timedelta(days=1)
+        hours = (resources.clock.now() - end) / timedelta(hours=1)
+        is_late = hours > limits.fail_hours
+        return dg.AssetCheckResult(
+            passed=hours <= limits.warn_hours,
+            severity=dg.AssetCheckSeverity.ERROR if is_late else dg.AssetCheckSeverity.WARN,
+            metadata={"newest": newest, "hours_since_its_end": round(max(0.0, hours), 1)},
+        )
+
+    return newest_day_is_built
+
+
+def _no_policy(dataset: Dataset) -> str:
+    is_day = isinstance(dataset.freshness, Freshness)
+    return "its check newest_day_is_built" if is_day else str(dataset.freshness)
 
 
 def rebuild_rule(

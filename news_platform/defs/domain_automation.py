@@ -1,8 +1,5 @@
 """Sensors and schedules of the survey: new files, new catalogs, nightly retries, resurveys."""
 
-import time
-from dataclasses import dataclass
-
 import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
@@ -27,10 +24,6 @@ from news_platform.resources import Resources, resurvey_options
 
 # At most this many batches per night, newest first; older ones must be materialized manually.
 _RETRIED_BATCHES = 50
-# A clock that jumps ahead makes everything due at once. A difference from the uptime of the
-# machine, which does not jump, is accepted when it lasts for a day: then the clock was corrected.
-_TOLERANCE_SECONDS = 3_600.0
-_ACCEPTED_AFTER_SECONDS = 86_400.0
 
 
 @dg.sensor(
@@ -107,7 +100,7 @@ def retry_unfinished_domains(
     unfinished = [key for key, counts in states.items() if counts["unfinished"] and key in known]
     newest = sorted(unfinished, key=lambda key: PartitionInfo.parse(key).date, reverse=True)
     day = context.scheduled_execution_time.date()
-    work = Work.read(context.instance)
+    building = Work.read(context.instance).builders("domain_metadata", newest, newest)
     return [
         dg.RunRequest(
             run_key=f"{key}@{day}",
@@ -115,7 +108,7 @@ def retry_unfinished_domains(
             asset_selection=[dg.AssetKey("domain_metadata")],
         )
         for key in newest[:_RETRIED_BATCHES]
-        if work.builder("domain_metadata", key, {}) is None
+        if key not in building
     ]
 
 
@@ -149,9 +142,6 @@ def resurvey_due_domains(platform: Platform) -> dg.RunRequest | dg.SkipReason:
         return reason
     if platform.settings.domain_metadata.resurvey_days <= 0:
         return dg.SkipReason("disabled: NEWS_PLATFORM_RESURVEY_DAYS is 0")
-    if jump := clock_jump_seconds():
-        hours = f"the clock jumped by {jump / 3600:.0f} hours since this process started"
-        return dg.SkipReason(f"{hours}; nothing is planned until it is right again or a day passed")
     plan = _plan(platform)
     if plan.chosen:
         return dg.RunRequest(tags={"due": str(plan.due), "planned": str(len(plan.chosen))})
@@ -171,38 +161,3 @@ def _plan(resources: Resources) -> ResurveyPlan:
         now=resources.clock.now(),
         options=resurvey_options(resources.settings.domain_metadata),
     )
-
-
-@dataclass(slots=True)
-class ClockGuard:
-    """The clock and the uptime at one moment; `noticed` is the uptime when they began to differ."""
-
-    wall: float
-    uptime: float
-    noticed: float | None = None
-
-    def jump_seconds(self, *, wall: float, uptime: float) -> float:
-        """Return by how much the clock has jumped, 0 if it has not or the jump is accepted."""
-        jump = (wall - self.wall) - (uptime - self.uptime)
-        if abs(jump) <= _TOLERANCE_SECONDS:
-            self.noticed = None
-            return 0.0
-        self.noticed = uptime if self.noticed is None else self.noticed
-        if uptime - self.noticed < _ACCEPTED_AFTER_SECONDS:
-            return jump
-        self.wall, self.uptime, self.noticed = wall, uptime, None
-        return 0.0
-
-
-def uptime_seconds() -> float:
-    """Return the seconds since the machine started, including the time it was suspended."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-PROCESS_CLOCK = ClockGuard(time.time(), uptime_seconds())
-"""The clock since this process has started."""
-
-
-def clock_jump_seconds() -> float:
-    """Return by how much the machine's clock has jumped since this process started."""
-    return PROCESS_CLOCK.jump_seconds(wall=time.time(), uptime=uptime_seconds())

@@ -15,7 +15,9 @@ from typing import TypeVar
 import dagster as dg
 
 from news_platform import defs
+from news_platform.datasets.dataset import Freshness
 from news_platform.datasets.registry import DATASETS, stored_parents
+from news_platform.defs.assets import freshness_check
 from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import CRAWL_OUTPUTS, JOB_ASSETS
@@ -70,7 +72,12 @@ def definitions_of(
 
 _MODULES = _modules()
 
-CHECKS: tuple[Check, ...] = tuple(_defined(Check, *_MODULES))
+_FRESHNESS = tuple(
+    freshness_check(one, one.freshness)
+    for one in DATASETS.values()
+    if one.is_asset and one.partitions == "day" and isinstance(one.freshness, Freshness)
+)
+CHECKS: tuple[Check, ...] = (*_defined(Check, *_MODULES), *_FRESHNESS)
 """Every check."""
 
 _RULES: Mapping[str, RebuildRule] = {rule.asset: rule for rule in _defined(RebuildRule, *_MODULES)}
@@ -121,6 +128,6 @@ def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Defi
     )
     return dg.Definitions.merge(
         definitions_of(*_MODULES, describe=describe),
-        dg.Definitions(jobs=jobs),
+        dg.Definitions(jobs=jobs, asset_checks=[one.definition for one in _FRESHNESS]),
         nightly_definitions(CHECKS),
     )

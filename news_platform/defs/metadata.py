@@ -126,6 +126,8 @@ def _dep(source: str) -> dg.TableColumnDep:
 
 def hours_plot(articles_per_hour: Mapping[str, int]) -> dg.MarkdownMetadataValue:
     """Plot the number of articles stored per hour."""
+    if not any(articles_per_hour.values()):
+        return _nothing("articles per hour")
     figure, axes = _canvas(2.0)
     labels = [hour[-5:] for hour in articles_per_hour]
     axes.bar(range(len(labels)), list(articles_per_hour.values()), color=_BLUE)
@@ -140,6 +142,8 @@ def languages_plot(days: Mapping[date, Mapping[str, int]]) -> dg.MarkdownMetadat
     for counts in days.values():
         for language, pages in counts.items():
             totals[language] = totals.get(language, 0) + pages
+    if not totals:
+        return _nothing("languages per day")
     named = sorted(totals, key=lambda language: (-totals[language], language))[: len(_SERIES) - 1]
     rows = {language: [counts.get(language, 0) for counts in days.values()] for language in named}
     rest = [
@@ -154,6 +158,8 @@ def languages_plot(days: Mapping[date, Mapping[str, int]]) -> dg.MarkdownMetadat
 
 def growth_plot(first_seen: Sequence[date], records: Mapping[str, int]) -> dg.MarkdownMetadataValue:
     """Plot the records of the newest batches, and the number of known domains by day."""
+    if not records and not first_seen:
+        return _nothing("growth of the store")
     figure = _figure(2.4)
     left, right = figure.subplots(1, 2)
     left.bar(list(records), list(records.values()), color=_BLUE)
@@ -190,12 +196,14 @@ def _bots_plot(
     what: str,
 ) -> dg.MarkdownMetadataValue:
     """Plot numbers of domains per crawler as bars, one stacked upon the other."""
-    figure, axes = _canvas(0.8 + 0.28 * max(len(bots), 1))
+    if not bots:
+        return _nothing(what)
+    figure, axes = _canvas(0.8 + 0.28 * len(bots))
     left = [0] * len(bots)
     for name, row in widths.items():
         axes.barh(list(bots), list(row), left=left, color=colours[name], label=name)
         left = [start + width for start, width in zip(left, row, strict=True)]
-    axes.set_xlabel("domains" if bots else "no domain changed its policy")
+    axes.set_xlabel("domains")
     columns = len(widths)
     axes.legend(
         ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1), frameon=False, fontsize=8
@@ -207,6 +215,8 @@ def trend_plot(
     days: Sequence[str], series: Mapping[str, Sequence[float]], what: str
 ) -> dg.MarkdownMetadataValue:
     """Plot shares over time, one line each."""
+    if not days or not series:
+        return _nothing(what)
     figure, axes = _canvas(2.6)
     for (name, shares), colour in zip(series.items(), _SERIES, strict=False):
         axes.plot(
@@ -217,9 +227,13 @@ def trend_plot(
     # More dates than these would overlap.
     step = max(1, len(days) // 12)
     axes.set_xticks(range(0, len(days), step), list(days)[::step], rotation=90, fontsize=7)
-    if series:
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
     return _picture(figure, what)
+
+
+def _nothing(what: str) -> dg.MarkdownMetadataValue:
+    """Return what stands in the place of a plot that would be empty."""
+    return dg.MetadataValue.md(f"{what}: nothing to show yet")
 
 
 def _figure(height_inches: float) -> "Figure":

@@ -171,11 +171,6 @@ class Work:
             found |= dict.fromkeys(built - found.keys(), one.name)
         return found
 
-    def builder(self, asset: str, key: str, order: Mapping[str, int]) -> str | None:
-        """Return the run or backfill that builds a partition of an asset."""
-        found = (one for one in self.builds if asset in one.assets and one.builds(key, order))
-        return next((one.name for one in found), None)
-
     def runs_of(self, asset: str) -> list[Build]:
         """Return the runs that build any partition of an asset."""
         return [one for one in self.builds if asset in one.assets and not one.keys]

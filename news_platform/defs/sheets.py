@@ -81,8 +81,6 @@ def _workbook_metadata(store: ObjectStore, report: WorkbookReport) -> dict[str, 
         "dagster/uri": store.uri(report.path),
         "rows": markdown_table(("tab", "rows"), report.rows.items()),
         "rows_left_out": sum(report.left_out.values()),
-        "monthly_books_written": len(report.books),
-        "monthly_books_left": report.books_left,
     }
 
 

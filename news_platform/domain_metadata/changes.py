@@ -41,7 +41,7 @@ def readings_of(frame: pl.DataFrame) -> pl.DataFrame:
 def policies_of(frame: pl.DataFrame) -> pl.DataFrame:
     """Return one row per day, domain and crawler; a domain in two batches counts once."""
     return (
-        frame.select("domain", "country", "date", "ai_list_version", "ai_policies", "rules_file")
+        frame.select("domain", "country", "date", "ai_list_version", "ai_policies", "^rules_file$")
         .explode("ai_policies")
         .drop_nulls("ai_policies")
         .unnest("ai_policies")

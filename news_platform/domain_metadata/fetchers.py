@@ -54,6 +54,7 @@ _NO_TLS = frozenset({"tls", "refused"})
 # Parsing a larger sitemap on the event loop would delay all other responses.
 _PARSE_INLINE_BYTES = 128 * 1024
 _WEB = ("https://", "http://")
+_AUTHORITY_END = re.compile(r"[/?#]")
 # How a page begins that is served instead of text, including XHTML and object store errors.
 _MARKUP = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
 # How a page begins that is served instead of XML.
@@ -154,6 +155,17 @@ class HostRobots:
     stated: Robots | None
     body: bytes | None = None
     retry_after: str | None = None
+
+    @property
+    def rules_url(self) -> str:
+        """Return the URL that robots.txt was finally read from."""
+        return self.facts.final_url or self.facts.url
+
+    @property
+    def origin(self) -> str:
+        """Return the scheme and the host that finally answered."""
+        scheme, _, rest = self.rules_url.partition("://")
+        return f"{scheme}://{_AUTHORITY_END.split(rest, maxsplit=1)[0]}"
 
     def is_open(self, user_agent: str) -> bool:
         """Return whether the host may be asked for more than robots.txt."""
@@ -301,7 +313,9 @@ class DomainFetcher:
         facts = SitemapFacts(url=url, found_by=found_by, fetched_at=self.clock())
         before = self.previous.facts.sitemap if self.previous else None
         known = before if before and before.url == url else None
-        if known and known.status_code in ABSENT and self.is_recent(known.fetched_at):
+        # Of a sitemap that robots.txt lists, the site says that it is there.
+        is_absent = known is not None and known.status_code in ABSENT and found_by == "default"
+        if known and is_absent and self.is_recent(known.fetched_at):
             return FoundSitemap(known)
         stored = self.previous.bodies.get(SITEMAP_FILE) if self.previous and known else None
         answer = await self.fetch(

@@ -115,21 +115,10 @@ def newly_seen(catalog: pl.DataFrame, *, per_day: int) -> dict[str, list[str]]:
 def catalog_file(batch: PartitionInfo, domains: Sequence[str]) -> bytes:
     """Return a research file that lists domains of the catalog."""
     records = [
-        {
-            "raw_url": f"https://{domain}/",
-            "normalized_domain": domain,
-            "source_type": "media",
-            "discovery_method": "crawl",
-        }
+        {"raw_url": f"https://{domain}/", "normalized_domain": domain, "source_type": "media"}
         for domain in domains
     ]
-    return research_file(
-        batch,
-        records,
-        dataset_id=f"{batch.category}-{batch.date}",
-        method="crawl",
-        engine="domain_catalog",
-    )
+    return research_file(batch, records, name=str(batch.date), method="crawl")
 
 
 def write_resurvey_files(
@@ -174,45 +163,32 @@ def write_due_files(
 
 def resurvey_file(batch: PartitionInfo, messages: Sequence[DomainQueueMessage]) -> bytes:
     """Return a research file that lists the domains of these messages, sorted by name."""
-    ordered = sorted(messages, key=lambda message: message.registrable_domain)
-    return research_file(
-        batch,
-        [_resurvey_record(message) for message in ordered],
-        dataset_id=f"resurvey-{batch.key}",
-        method="resurvey",
-        engine="domain_queue",
-    )
-
-
-def _resurvey_record(message: DomainQueueMessage) -> dict[str, str | None]:
-    is_known = message.authority != UNKNOWN_AUTHORITY
-    return {
-        "raw_url": message.domain_url,
-        "normalized_domain": message.registrable_domain,
-        "source_type": message.authority if is_known else None,
-        "discovery_method": "resurvey",
-    }
+    records = [
+        {
+            "raw_url": one.domain_url,
+            "normalized_domain": one.registrable_domain,
+            "source_type": one.authority if one.authority != UNKNOWN_AUTHORITY else None,
+        }
+        for one in sorted(messages, key=lambda message: message.registrable_domain)
+    ]
+    return research_file(batch, records, name=batch.key, method="resurvey")
 
 
 def research_file(
-    batch: PartitionInfo,
-    records: Sequence[Mapping[str, str | None]],
-    *,
-    dataset_id: str,
-    method: str,
-    engine: str,
+    batch: PartitionInfo, records: Sequence[Mapping[str, str | None]], *, name: str, method: str
 ) -> bytes:
     """Return a research file: how its records were found, and the records."""
     meta = {
-        "dataset_id": dataset_id,
+        "dataset_id": f"{method}-{name}",
         "country": batch.country,
         "category": batch.category,
         "discovered_at": str(batch.date),
         "research_methods": [method],
-        "engine": engine,
+        "engine": "news-platform",
         "record_count": len(records),
     }
-    return json.dumps({"meta": meta, "records": records}, indent=1).encode()
+    found = [{**one, "discovery_method": method} for one in records]
+    return json.dumps({"meta": meta, "records": found}, indent=1).encode()
 
 
 def _known_domains(store: ObjectStore, batch: PartitionInfo) -> set[str]:
@@ -263,9 +239,7 @@ def list_as_research(
         {"raw_url": _as_url(one), "normalized_domain": registrable_domain(one) or one}
         for one in found
     ]
-    return research_file(
-        batch, records, dataset_id=f"list-{name}", method="list", engine="domains import"
-    )
+    return research_file(batch, records, name=name, method="list")
 
 
 def parse_domain_list(body: bytes, *, name: str, column: str | None = None) -> list[str]:

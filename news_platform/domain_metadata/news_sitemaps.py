@@ -10,18 +10,11 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import cast
 
 import polars as pl
 from lxml import etree
 
-from news_platform.domain_metadata.sitemaps import (
-    BadGzip,
-    TooLarge,
-    clean_text,
-    inflated,
-    parse_sitemap,
-)
+from news_platform.domain_metadata.sitemaps import parse_sitemap
 from news_platform.domain_metadata.table import TABLE_DATASET, read_facts
 from news_platform.errors import FetchError
 from news_platform.html.dates import parse_date
@@ -162,37 +155,27 @@ def parse_news_sitemap(body: bytes, source: NewsSource) -> list[ArticleCandidate
 
     What `parse_sitemap` refuses has none: a hostile file costs no more than there.
     """
-    if parse_sitemap(body, source.url).kind != "urlset":
-        return []
     found: list[ArticleCandidate] = []
-    parser = etree.XMLPullParser(
-        events=("end",), tag="{*}url", encoding="utf-8", recover=True, resolve_entities=False
-    )
-    try:
-        for place, piece in enumerate(clean_text(inflated(body))):
-            # An XML declaration must start at the first character.
-            parser.feed((piece if place else piece.lstrip("\ufeff \t\r\n")).encode())
-            found += _finished(parser, source)
-    except (etree.XMLSyntaxError, TooLarge, BadGzip, ValueError):
-        return found  # what was read before the damage
-    return found
+
+    def collect(entry: etree._Element) -> None:
+        if (candidate := _candidate(entry, source)) is not None:
+            found.append(candidate)
+
+    return found if parse_sitemap(body, source.url, on_entry=collect).kind == "urlset" else []
 
 
-def _finished(parser: etree.XMLPullParser, source: NewsSource) -> Iterator[ArticleCandidate]:
-    for _, event in parser.read_events():
-        item = cast(etree._Element, event)
-        texts = {
-            str(child.tag).rpartition("}")[2].rpartition(":")[2]: (child.text or "").strip()
-            for child in item.iter()
-            if isinstance(child.tag, str) and "image" not in child.tag and "video" not in child.tag
-        }
-        item.clear()
-        published = parse_date(texts.get("publication_date") or texts.get("lastmod") or "")
-        url = texts.get("loc", "")
-        # A sitemap speaks for its own site only.
-        if published is not None and registrable_domain(url) == source.domain:
-            title = texts.get("title", "")
-            yield ArticleCandidate(url, title, published, source.domain, source.url)
+def _candidate(entry: etree._Element, source: NewsSource) -> ArticleCandidate | None:
+    texts = {
+        str(child.tag).rpartition("}")[2].rpartition(":")[2]: (child.text or "").strip()
+        for child in entry.iter()
+        if isinstance(child.tag, str) and "image" not in child.tag and "video" not in child.tag
+    }
+    published = parse_date(texts.get("publication_date") or texts.get("lastmod") or "")
+    url = texts.get("loc", "")
+    # A sitemap speaks for its own site only.
+    if published is None or registrable_domain(url) != source.domain:
+        return None
+    return ArticleCandidate(url, texts.get("title", ""), published, source.domain, source.url)
 
 
 def _age(one: ArticleCandidate) -> tuple[float, str]:

@@ -17,6 +17,7 @@ from datetime import datetime
 from news_platform.datasets.domain_metadata import DOMAIN_METADATA
 from news_platform.datasets.research_datasets import (
     DOMAIN_QUEUE,
+    RAW_FOLDER,
     DomainQueueMessage,
     PartitionInfo,
     SeedQueueMessage,
@@ -36,6 +37,7 @@ from news_platform.domain_metadata.raw_files import (
     iter_messages,
     iter_seeds,
     mark_read,
+    misplaced_files,
     parse_records,
     sha256,
     write_dropped,
@@ -108,7 +110,9 @@ def failed_files(batch: PartitionInfo, *, store: ObjectStore, queue: DomainQueue
     marker = read_markers(store, QUEUE_DATASET).get(batch.key)
     refused = read_report(store, marker).get("failed") if marker else None
     reasons = refused if isinstance(refused, dict) else {}
-    failed: dict[str, str] = {}
+    folder = f"{RAW_FOLDER}/{batch.folder}/"
+    misnamed = misplaced_files(store)
+    failed = {path: why for path, why in misnamed.items() if path.startswith(folder)}
     for seed in iter_seeds(store, batch):
         path, known = seed.raw_file_path, queue.accepted_file(seed.raw_file_path)
         if known is None:

@@ -8,7 +8,7 @@ its last entry.
 import codecs
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, cast
@@ -184,6 +184,7 @@ class _SitemapBuilder:
     found: list[str] = field(default_factory=list)
     problems: dict[str, None] = field(default_factory=dict)
     complete: bool = False
+    on_entry: Callable[[etree._Element], None] | None = None
 
     def add(self, link: str | None) -> None:
         """Add a link, absolute or relative to the sitemap."""
@@ -219,11 +220,16 @@ class _SitemapBuilder:
         return Sitemap(self.kind, urls=links, problems=problems)
 
 
-def parse_sitemap(body: bytes, url: str) -> Sitemap:
-    """Parse a sitemap fetched from `url`; `problems` lists what is wrong with it."""
-    reading = _SitemapBuilder(url)
+def parse_sitemap(
+    body: bytes, url: str, *, on_entry: Callable[[etree._Element], None] | None = None
+) -> Sitemap:
+    """Parse a sitemap fetched from `url`; `problems` lists what is wrong with it.
+
+    `on_entry` is called for each entry of XML, before its memory is freed.
+    """
+    reading = _SitemapBuilder(url, on_entry=on_entry)
     try:
-        if _read_plain(reading, body):
+        if on_entry is None and _read_plain(reading, body):
             return reading.result()
         text = _skip_leading_blanks(clean_text(inflated(body)))
         first = next(text, "")
@@ -363,6 +369,8 @@ def _take_entries(reading: _SitemapBuilder, parser: etree.XMLPullParser) -> bool
         if element.tag.endswith(_ENTRIES.get(reading.kind, "\0")):
             entry = element
             reading.add(_link(reading.kind, entry))
+            if reading.on_entry is not None:
+                reading.on_entry(entry)
         elif element.getparent() is None:
             reading.complete = True
     # Deleting the finished siblings keeps memory constant; the parser still needs the last one.

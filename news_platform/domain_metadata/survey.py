@@ -1,6 +1,5 @@
 """Survey one domain: fetch its robots.txt and sitemap and return the facts, files and outcome."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from news_platform.datasets.domain_metadata import (
     SitemapFacts,
     SourceFacts,
     UsageFacts,
+    UseStatement,
 )
 from news_platform.datasets.research_datasets import DomainQueueMessage
 from news_platform.domain_metadata.fetchers import (
@@ -30,15 +30,12 @@ from news_platform.domain_metadata.fetchers import (
 )
 from news_platform.domain_metadata.raw_files import is_domain
 from news_platform.domain_metadata.signals.robots_signals import RobotsSignals, parse_robots_signals
-from news_platform.domain_metadata.signals.statements import PURPOSES
-from news_platform.domain_metadata.signals.verdict import EVERYBODY, NO_RULES, Stated
+from news_platform.domain_metadata.signals.verdict import NO_RULES, Stated
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
 from news_platform.domain_metadata.usage_files import UsageFetcher
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import AI_BOTS_VERSION
 from news_platform.web.urls import url_host
-
-_AUTHORITY_END = re.compile(r"[/?#]")
 
 OutcomeStatus = Literal["final", "retry", "give_up"]
 
@@ -96,19 +93,8 @@ async def survey_domain(
     speaks = stating_robots((one.facts for one in hosts), at=clock())
     stating = next((one for one in hosts if one.facts is speaks), None)
     signals = _robots_signals(stating, is_first=stating is hosts[0]) if stating else None
-    # A site that refuses us is asked for nothing but robots.txt.
-    asked = stating or host or hosts[0]
-    usage = UsageFetcher(domain, _origin(asked), asked.rules)
-    others: list[str] = []
-    if asked.is_open(options.user_agent):
-        others = await usage.fetch_home_and_licenses(signals.statements if signals else ())
-    found = FoundSitemap(SitemapFacts(fetched_at=clock()))
-    if host is not None and host.is_open(options.user_agent):
-        found = await _sitemap(hosts, host, domain)
-    if asked.is_open(options.user_agent):
-        await usage.fetch_others(others)
-    else:
-        usage.keep_all("disallowed")
+    usage = UsageFetcher(domain, stating or host or hosts[0])
+    found = await _fetch_files(usage, hosts, host, signals.statements if signals else ())
     outcome = outcome_of([one.facts for one in hosts], found.facts, tries=tries)
     facts = DomainMetadata(
         domain_id=message.domain_id,
@@ -119,7 +105,7 @@ async def survey_domain(
         collected_at=clock(),
         outcome=outcome.name,
         final=outcome.status == "final",
-        final_origin=_origin(host) if host else None,
+        final_origin=host.origin if host else None,
         robots=hosts[0].facts,
         other_hosts=[one.facts for one in hosts[1:]],
         sitemap=found.facts,
@@ -132,6 +118,30 @@ async def survey_domain(
     )
     facts.usage = _usage_facts(stating or hosts[0], signals, usage, at=facts.collected_at)
     return _result(facts, outcome, hosts, found)
+
+
+async def _fetch_files(
+    usage: UsageFetcher,
+    hosts: Sequence[HostRobots],
+    host: HostRobots | None,
+    robots: Sequence[UseStatement],
+) -> FoundSitemap:
+    """Fetch a sitemap, and what else states something about use.
+
+    `host` is the one that answers for the domain today, `robots` what its robots.txt states.
+    """
+    domain = usage.domain
+    # A site that refuses us is asked for nothing but robots.txt.
+    is_open = usage.host.is_open(domain.options.user_agent)
+    others = await usage.fetch_home_and_licenses(robots) if is_open else []
+    found = FoundSitemap(SitemapFacts(fetched_at=domain.clock()))
+    if host is not None and host.is_open(domain.options.user_agent):
+        found = await _sitemap(hosts, host, domain)
+    if is_open:
+        await usage.fetch_others(others)
+    else:
+        usage.keep_all("disallowed")
+    return found
 
 
 def _result(
@@ -160,7 +170,7 @@ def _hosts(message: DomainQueueMessage) -> Iterator[str]:
 def _robots_signals(host: HostRobots, *, is_first: bool) -> RobotsSignals:
     """Return what the robots.txt that was last read of a host states about use."""
     facts = host.facts
-    found = parse_robots_signals(host.body or b"", source=_rules_url(host), rules=host.stated)
+    found = parse_robots_signals(host.body or b"", source=host.rules_url, rules=host.stated)
     if not found.statements:
         return found
     name = robots_file_name(facts, is_first=is_first)
@@ -179,15 +189,15 @@ def _usage_facts(
         return None
     statements = [*(signals.statements if signals else ()), *fetched.statements]
     stated = Stated(host.stated or NO_RULES, statements, host.facts, at)
-    decisions = {str(purpose): stated.decide(EVERYBODY, purpose) for purpose in PURPOSES}
+    verdicts = stated.verdicts()
     return UsageFacts(
         statements=statements,
         files=fetched.files,
         requests=fetched.domain.requests,
         deferred=fetched.deferred,
         managed_robots=signals is not None and signals.managed,
-        verdicts={purpose: found.verdict for purpose, found in decisions.items()},
-        stale=[purpose for purpose, found in decisions.items() if found.is_stale],
+        verdicts={str(purpose): verdict for purpose, (verdict, _) in verdicts.items()},
+        stale=[purpose for purpose, (_, is_stale) in verdicts.items() if is_stale],
     )
 
 
@@ -225,7 +235,7 @@ def _allows(hosts: Sequence[HostRobots], user_agent: str, url: str) -> bool:
     """Return whether the rules of a URL's own host allow it; those of others are not known."""
     name = url_host(url)
     for host in hosts:
-        if name in (host.facts.host, url_host(_rules_url(host))):
+        if name in (host.facts.host, url_host(host.rules_url)):
             return host.rules.allows(user_agent, url)
     return True
 
@@ -236,7 +246,7 @@ def _candidates(
     """Yield the sitemaps listed in robots.txt, then the default URL."""
     for url in listed[: options.max_sitemaps_tried]:
         yield url, "robots"
-    default = f"{_origin(host)}/{SITEMAP_FILE}"
+    default = f"{host.origin}/{SITEMAP_FILE}"
     if default not in listed:
         yield default, "default"
 
@@ -246,16 +256,6 @@ def _rank(found: FoundSitemap) -> int:
     if sitemap_retry_reason(found.facts):
         return 0
     return 1 if found.facts.exists else 2
-
-
-def _rules_url(host: HostRobots) -> str:
-    """Return the URL that robots.txt was finally read from."""
-    return host.facts.final_url or host.facts.url
-
-
-def _origin(host: HostRobots) -> str:
-    scheme, _, rest = _rules_url(host).partition("://")
-    return f"{scheme}://{_AUTHORITY_END.split(rest, maxsplit=1)[0]}"
 
 
 def _authoritative_host(hosts: list[HostRobots]) -> HostRobots | None:

@@ -21,7 +21,6 @@ from news_platform.datasets.domain_metadata import (
     DomainMetadata,
     RobotsFacts,
     UsageFacts,
-    UsageFileFacts,
 )
 from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
@@ -33,6 +32,7 @@ from news_platform.domain_metadata.changes import (
     compared_files,
     policies_of,
     policy_changes,
+    readings_of,
     text_diff,
     usage_changes,
 )
@@ -156,16 +156,34 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
         return _write(store, day, rows, table=AI_POLICY_CHANGES, inputs=inputs)
 
 
+def _last_facts(store: ObjectStore, today: pl.DataFrame, before: Sequence[str]) -> pl.DataFrame:
+    """Read earlier days, newest first, until each file and policy of today's domains was met."""
+    # The empty frame gives the schema when there is no earlier day.
+    found, ours = [today.clear()], today.get_column("domain").unique().implode()
+    wanted = _compared_keys(today)
+    for one in reversed(before):
+        if not wanted:
+            break
+        # Only today's domains: a year of surveys has millions of rows, each with many policies.
+        found.append(read_facts(store, one).filter(pl.col("domain").is_in(ours)))
+        wanted -= _compared_keys(found[-1])
+    return pl.concat(reversed(found))
+
+
+def _compared_keys(rows: pl.DataFrame) -> set[tuple[str, ...]]:
+    """Return what later days are compared with: files that were read, and policies."""
+    policies = rows.drop_nulls("ai_policies").select("domain", "ai_list_version", "rules_file")
+    return {*readings_of(rows).select("domain", "file").rows(), *policies.rows()}
+
+
 def _changes_of(store: ObjectStore, day: str, days: Collection[str]) -> pl.DataFrame:
     is_tabled = day in days
     today = read_facts(store, day) if is_tabled else facts_frame([]).with_columns(date=pl.lit(day))
-    # Only today's domains: a year of surveys has millions of rows with hundreds of policies each.
     ours = pl.col("domain").is_in(today.get_column("domain").unique().implode())
-    before = [one for one in sorted(days) if one < day]
-    # The empty frame gives the schema when there is no earlier day.
-    earlier = pl.concat([*(read_facts(store, one).filter(ours) for one in before), today.clear()])
+    earlier = _last_facts(store, today, [one for one in sorted(days) if one < day])
     files = compared_files(today, earlier)
-    signals = pl.concat([read_usage_signals(store, one).filter(ours) for one in [*before, day]])
+    read = sorted({*files["before_date"], day})
+    signals = pl.concat([read_usage_signals(store, one).filter(ours) for one in read])
     policies = policy_changes(today, earlier, files)
     frame = pl.concat(
         [
@@ -248,18 +266,17 @@ def _row(facts: DomainMetadata) -> dict[str, object]:
 def _reading_columns(facts: DomainMetadata) -> dict[str, object]:
     """Return what was read of which file, and when; what was never read is left out."""
     robots = {name: one for name, one in stored_files(facts) if isinstance(one, RobotsFacts)}
-    usage = facts.usage.files if facts.usage else []
-    files: list[tuple[str, RobotsFacts | UsageFileFacts]] = [
-        *robots.items(),
-        *((file_key(one.name, one.url), one) for one in usage),
-    ]
-    unread = {one.unread for _, one in files}
     speaks = stating_robots(robots.values(), at=facts.collected_at)
+    usage = {file_key(one.name, one.url): one for one in (facts.usage.files if facts.usage else ())}
+    # Only the robots.txt that speaks for the domain has statements to compare.
+    stating = {name: one for name, one in robots.items() if one is speaks}
+    unread = {one.unread for files in (robots, usage) for one in files.values()}
     return {
-        "rules_file": next((name for name, one in robots.items() if one is speaks), None),
+        "rules_file": next(iter(stating), None),
         "readings": [
             {"file": name, "read_at": one.read_at, "unread": one.unread}
-            for name, one in files
+            for files in (stating, usage)
+            for name, one in files.items()
             if one.read_at
         ],
         "challenged": "challenge" in unread,
@@ -274,7 +291,7 @@ def _usage_columns(usage: UsageFacts | None) -> dict[str, object]:
     return {
         "usage_statements": len(usage.statements),
         **{f"usage_{purpose}": verdict for purpose, verdict in usage.verdicts.items()},
-        "llms_txt": llms[0].exists if llms else None,
+        "llms_txt": llms[0].exists if llms and llms[0].read_at else None,
         "managed_robots": usage.managed_robots,
         "usage_stale": usage.stale,
     }

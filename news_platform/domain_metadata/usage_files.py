@@ -12,6 +12,7 @@ from news_platform.domain_metadata.fetchers import (
     ABSENT,
     DomainFetcher,
     FileAnswer,
+    HostRobots,
     file_key,
     is_html,
     is_markup,
@@ -31,7 +32,7 @@ from news_platform.domain_metadata.signals.well_known import (
 )
 from news_platform.web.fetch import Response
 from news_platform.web.responses import validator
-from news_platform.web.robots import Robots
+from news_platform.web.urls import url_host
 
 SMALL_FILES = {
     "ai.txt": "/ai.txt",
@@ -73,8 +74,7 @@ class UsageFetcher:
     """
 
     domain: DomainFetcher
-    origin: str
-    rules: Robots
+    host: HostRobots
     statements: list[UseStatement] = field(default_factory=list)
     files: list[UsageFileFacts] = field(default_factory=list)
     deferred: list[str] = field(default_factory=list)
@@ -82,8 +82,8 @@ class UsageFetcher:
 
     async def fetch_home_and_licenses(self, robots: Sequence[UseStatement]) -> list[str]:
         """Fetch the home page, tdmrep.json and our first licence; return the other licences."""
-        await self._fetch("home", f"{self.origin}/")
-        await self._fetch("tdmrep", f"{self.origin}/.well-known/tdmrep.json")
+        await self._fetch("home", f"{self.host.origin}/")
+        await self._fetch("tdmrep", f"{self.host.origin}/.well-known/tdmrep.json")
         stated = [*robots, *self.statements]
         ours = license_urls(stated, self.domain.options.user_agent)
         every = (one.value for one in stated if one.label == "license" and one.value)
@@ -95,7 +95,7 @@ class UsageFetcher:
     async def fetch_others(self, licenses: Iterable[str]) -> None:
         """Fetch further licences and the small files, those deferred before the others."""
         wanted = {url: "rsl" for url in licenses}
-        wanted |= {f"{self.origin}{path}": name for name, path in SMALL_FILES.items()}
+        wanted |= {f"{self.host.origin}{path}": name for name, path in SMALL_FILES.items()}
         first = self.domain.previous.deferred if self.domain.previous else []
         waited = {url: name for url, name in wanted.items() if file_key(name, url) in first}
         for url, name in {**waited, **wanted}.items():
@@ -117,29 +117,33 @@ class UsageFetcher:
         """Fetch a file unless it must wait; note what happened and what it states."""
         domain, key = self.domain, file_key(name, url)
         before = domain.previous.usage_files.get(key) if domain.previous else None
-        facts = before or UsageFileFacts(name=name, url=url)
         # A licence may lie on another host, whose rules are not these.
-        is_own = url.startswith(f"{self.origin}/")
-        if is_own and not self.rules.allows(domain.options.user_agent, url):
-            self._keep(facts, "disallowed")
+        is_own = url.startswith(f"{self.host.origin}/")
+        if is_own and not self.host.rules.allows(domain.options.user_agent, url):
+            self._keep(before or UsageFileFacts(name=name, url=url), "disallowed")
             return
-        is_absent = before is not None and before.url == url and before.status_code in ABSENT
-        if is_absent and not facts.unread and domain.is_recent(facts.read_at):
-            self.files.append(facts)
+        known = before if before and before.url == url else None
+        if known and known.status_code in ABSENT and domain.is_recent(known.read_at):
+            self.files.append(known)
             return
         if self.has_timed_out or not domain.has_requests_left:
             self.deferred.append(key)
-            self._keep(facts, "deferred")
+            self._keep(before or UsageFileFacts(name=name, url=url), "deferred")
             return
-        same = before if before and before.url == url and before.exists else None
+        same = known if known and known.exists else None
         answer = await domain.fetch(url, known=same, max_body_bytes=_MAX_USAGE_BYTES)
         # A host that leaves us waiting once would do so for every file.
         self.has_timed_out = answer.unread == "timeout"
         unread = answer.unread or _instead_of(name, answer)
+        is_elsewhere = before is not None and url_host(before.url) != url_host(url)
+        if before and before.exists and is_elsewhere and not answer.is_received:
+            # It was read from the other host: that this one lacks it withdraws nothing.
+            unread = unread or "elsewhere"
         if unread or answer.response is None:
-            self._keep(facts, unread, status=answer.status)
-        elif answer.is_confirmed:
-            self._keep(facts, "", status=200, read_at=domain.clock())
+            kept = before or UsageFileFacts(name=name, url=url)
+            self._keep(kept, unread, status=answer.status)
+        elif same is not None and answer.is_confirmed:
+            self._keep(same, "", status=200, read_at=domain.clock())
         else:
             self._read(name, answer.response)
 
@@ -161,30 +165,37 @@ class UsageFetcher:
 
     def _read(self, name: str, response: Response) -> None:
         """Note a file that was sent, or its absence, and what it states."""
-        facts = UsageFileFacts(
-            name=name, url=response.url, status_code=response.status, read_at=self.domain.clock()
-        )
-        self.files.append(facts)
+        sent, read_at = response.body, self.domain.clock()
         if response.status >= 300:
+            status = response.status
+            self.files.append(
+                UsageFileFacts(name=name, url=response.url, status_code=status, read_at=read_at)
+            )
             return
-        facts.exists = True
-        facts.size_bytes = len(response.body)
-        facts.sha256 = hashlib.sha256(response.body).hexdigest()
-        facts.etag = validator(response.headers, "etag")
-        facts.last_modified = validator(response.headers, "last-modified")
         found: list[UseStatement] = []
+        contacts = security_contacts(sent) if name == "security.txt" else []
         if name == "home":
             found = parse_page(response)
-        elif name == "llms.txt":
-            facts.exists = is_llms_txt(response.body)
-        elif name == "security.txt":
-            facts.values = security_contacts(response.body)
-            facts.exists = bool(facts.values)
-        else:
-            found = _PARSERS[name](response.body, source=facts.url)
-        key, sha256 = file_key(name, facts.url), facts.sha256
+        elif name in _PARSERS:
+            found = _PARSERS[name](sent, source=response.url)
+        facts = UsageFileFacts(
+            name=name,
+            url=response.url,
+            status_code=response.status,
+            exists=is_llms_txt(sent)
+            if name == "llms.txt"
+            else bool(contacts) or name != "security.txt",
+            size_bytes=len(sent),
+            sha256=hashlib.sha256(sent).hexdigest(),
+            values=contacts,
+            read_at=read_at,
+            etag=validator(response.headers, "etag"),
+            last_modified=validator(response.headers, "last-modified"),
+        )
+        self.files.append(facts)
+        key = file_key(name, facts.url)
         self.statements += [
-            replace(one, file=key, sha256=sha256, read_at=facts.read_at) for one in found
+            replace(one, file=key, sha256=facts.sha256, read_at=read_at) for one in found
         ]
 
 

@@ -30,7 +30,7 @@ from news_platform.isolation.worker import (
     unwritten,
     worker_environment,
 )
-from news_platform.logs import bound_facts, options_document
+from news_platform.logs import bound_facts, options_in_force
 
 Reason = Literal["timeout", "memory", "crash", "error"]
 
@@ -142,7 +142,7 @@ class WorkerProcess:
 
     def await_ready(self) -> None:
         """Wait until the target is imported; raise ConfigError if it cannot be."""
-        start = {"variables": dict(self._variables), "logs": options_document()}
+        start = {"variables": dict(self._variables), "logs": options_in_force()}
         self._send(START, json.dumps(start).encode())
         kind, payload = self._next_frame()
         if kind != READY:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, BinaryIO
 
-from news_platform.logs import LogOptions, bind_process, configure_logging
+from news_platform.logs import bind_process, configure_logging
 
 # The variables that Python and native libraries need: locale, time zone, folders, certificates,
 # Python's own switches, limits. None of them holds a secret; a proxy's URL may, and is not here.
@@ -159,12 +159,12 @@ def main(target: str, *, parent_pid: int, data_limit_bytes: int | None) -> None:
             _answer(function, frame[1], channel)
 
 
-def _start(given: dict[str, dict[str, str]]) -> None:
+def _start(given: dict[str, Any]) -> None:
     """Set the variables of the target, and write log lines as the process of the pool does."""
     os.environ.update(given["variables"])
     # Their values must not be in a line; shorter ones are names of regions and the like.
     secrets = [value for value in given["variables"].values() if len(value) >= _SHORTEST_SECRET]
-    configure_logging(LogOptions(**given["logs"]), secrets=secrets)  # type: ignore[arg-type] # the pool sends its own options
+    configure_logging(*given["logs"], secrets=secrets)
 
 
 def load_target(target: str) -> Callable[[Any], Any]:

@@ -12,13 +12,15 @@ from news_platform.operations.facts import (
 )
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import is_paused
-from news_platform.text.readable import age_text
+from news_platform.text.readable import age_text, bytes_text
 
 # A tick may wait for a long one of another sensor.
 _LATE_SECONDS, _LATE_TICKS = 600.0, 5
 _QUEUE_WARNING, _QUEUE_WRONG = 3_600.0, 6 * 3_600.0
 _STALE_WARNING = 86_400.0
 _SHOWN = 3
+# Two weeks of runs, with a reserve for backfills.
+_LARGE_HOME = 2 << 30
 
 
 def check_automation(resources: Resources) -> Iterator[Diagnosis]:
@@ -50,8 +52,15 @@ def check_automation(resources: Resources) -> Iterator[Diagnosis]:
 
 
 def _home(home: Path) -> Diagnosis:
+    size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
+    if size > _LARGE_HOME:
+        return warning(
+            "dagster home",
+            f"{home} has {bytes_text(size)}",
+            "let the nightly job tidy_dagster run, or lower NEWS_PLATFORM_RETAIN_RUNS_DAYS",
+        )
     if (home / "dagster.yaml").is_file():
-        return ok("dagster home", f"{home} can be read")
+        return ok("dagster home", f"{home} can be read and has {bytes_text(size)}")
     return warning(
         "dagster home",
         f"{home} has no dagster.yaml: Dagster runs with its defaults, without retries",

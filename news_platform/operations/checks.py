@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from news_platform.ccnews.pool import estimate
+from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.datasets.raw_news import listing_path
 from news_platform.errors import FetchError, NewsPlatformError, StorageError, redacted
 from news_platform.operations.ledger_facts import open_ledger
@@ -27,6 +28,7 @@ from news_platform.rss.feed_alarms import find_alarms
 from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.commit.collected import followed_days
 from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
+from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url, sqlite_path
 from news_platform.storage.sql.sqlite_file import lock_holders
 from news_platform.text.readable import age_text, bytes_text
@@ -132,6 +134,17 @@ def check_root(resources: Resources) -> Diagnosis:
 def _probe_path() -> str:
     # At the top: deleting it leaves no folder behind.
     return f"doctor-{secrets.token_hex(8)}"
+
+
+def check_tables(resources: Resources) -> Diagnosis:
+    """Open the newest version of every Delta table."""
+    store = resources.data_root.store
+    for table in DELTA_TABLES:
+        try:
+            DeltaDataset(store, table, STATISTICS_COLUMNS).version()
+        except StorageError as error:
+            return wrong("tables", f"{table.name} cannot be opened", str(error))
+    return ok("tables", "every Delta table can be opened")
 
 
 def check_clock(resources: Resources) -> Diagnosis:

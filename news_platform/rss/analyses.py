@@ -1,19 +1,14 @@
-"""Analyse stored articles whose text is new: by a model if one is set, else by extraction.
+"""Analyse stored articles whose text is new: by a model if one is set, else by what they state.
 
-Without a model, words count by how often they occur, more in the title, and not at all if they are
-among the most frequent of their language. Sentences count by their words, and by how early they
-are: news tells the main thing first.
+Without a model, the summary is the beginning of the article, because news tells the main thing
+first; keywords and topics are those that the page names.
 """
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
-from pkgutil import get_data
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -32,36 +27,17 @@ from news_platform.storage.sql.engine import read_transaction
 from news_platform.text.normalize import normalize_spaces, scrub_text
 from news_platform.web.webhook import post_json
 
-MODEL = "extractive-1"
+MODEL = "lead-1"
 MAX_KEYWORDS = 8
 MAX_SENTENCES = 3
 MAX_SUMMARY_CHARACTERS = 500
-# Beyond it, an article repeats itself or is a list.
-_READ_CHARACTERS = 20_000
-_TITLE_WEIGHT = 3
-_SHORTEST_WORD = 3
-_STOPWORDS = 300
-_ENOUGH_KEYWORDS = 3
-_SHORTEST_SENTENCE, _LONGEST_SENTENCE = 40, 400
-# The first sentence counts twice as much as one in the distance.
-_LEAD_SENTENCES = 5
-
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+# Shorter lines at the beginning are places, dates and names.
+_SHORTEST_SENTENCE = 40
 # A full stop ends a sentence if a space follows; those of Chinese and Japanese need none.
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’»)]*\s+|(?<=[。！？])|\n+")
 # Names that end with a full stop and do not end a sentence.
 _ABBREVIATION = re.compile(r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|Inc|Ltd|Co|Jr|Sr|Gen))\.\Z")
 _UNSPACED = frozenset(("zh", "ja", "th", "lo", "km", "my"))
-_STOPLISTS = {
-    "ar": "Arabic", "bg": "Bulgarian", "ca": "Catalan", "cs": "Czech", "da": "Danish",
-    "de": "German", "el": "Greek", "en": "English", "es": "Spanish", "et": "Estonian",
-    "fa": "Persian", "fi": "Finnish", "fr": "French", "he": "Hebrew", "hi": "Hindi",
-    "hr": "Croatian", "hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ko": "Korean",
-    "lt": "Lithuanian", "lv": "Latvian", "nb": "Norwegian_Bokmal", "nl": "Dutch",
-    "no": "Norwegian_Bokmal", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian",
-    "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sr": "Serbian", "sv": "Swedish",
-    "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +64,10 @@ class Analysis:
 
 
 def analyse(article: AnalysedText) -> Analysis:
-    """Return the summary, keywords and topics of an article."""
-    weights = _word_weights(article)
-    return Analysis(
-        summary=_summary(article.text, weights, article.language),
-        keywords=_keywords(article, weights),
-        topics=topics_of(article),
-    )
+    """Return the beginning of an article, and the keywords and topics that its page names."""
+    tags = dict.fromkeys(tag.strip() for tag in article.tags if tag.strip())
+    summary = _summary(article.text, article.language)
+    return Analysis(summary, tuple(tags)[:MAX_KEYWORDS], topics_of(article))
 
 
 def topics_of(article: AnalysedText) -> tuple[str, ...]:
@@ -115,85 +88,19 @@ def split_sentences(text: str) -> list[str]:
     return sentences
 
 
-@lru_cache(maxsize=64)
-def _stopwords(language: str) -> frozenset[str]:
-    name = _STOPLISTS.get(language)
-    if name is None:
-        return frozenset()
-    words = (get_data("justext", f"stoplists/{name}.txt") or b"").decode("utf-8").split()
-    # The lists are in the order of frequency. Names, and what comes after, tell something.
-    return frozenset(word for word in words[:_STOPWORDS] if word.islower() and word.isalpha())
-
-
-def _word_weights(article: AnalysedText) -> dict[str, float]:
-    """Return how telling each word is; words of unspaced scripts cannot be told apart."""
-    if article.language in _UNSPACED:
-        return {}
-    stopwords = _stopwords(article.language)
-    counts = Counter(_words(article.text[:_READ_CHARACTERS]))
-    for word in _words(article.title):
-        counts[word] += _TITLE_WEIGHT
-    return {
-        word: float(count)
-        for word, count in counts.items()
-        if len(word) >= _SHORTEST_WORD and word not in stopwords
-    }
-
-
-def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(text)]
-
-
-def _keywords(article: AnalysedText, weights: dict[str, float]) -> tuple[str, ...]:
-    """Return the most telling words as they are written; tags where words cannot be counted."""
-    if not weights:
-        return tuple(tag.strip() for tag in article.tags if tag.strip())[:MAX_KEYWORDS]
-    spellings: dict[str, str] = {}
-    for word in _WORD.findall(f"{article.text[:_READ_CHARACTERS]} {article.title}"):
-        # The lower-case spelling, where a word is not always written as a name.
-        known = spellings.get(word.casefold())
-        if known is None or word.islower():
-            spellings[word.casefold()] = word
-    # A word that occurs once says little, unless there is hardly anything else.
-    ranked = sorted(weights, key=lambda word: (-weights[word], word))
-    telling = [word for word in ranked if weights[word] > 1]
-    chosen = telling if len(telling) >= _ENOUGH_KEYWORDS else ranked
-    return tuple(spellings[word] for word in chosen[:MAX_KEYWORDS])
-
-
-def _summary(text: str, weights: dict[str, float], language: str) -> str:
-    """Return the best sentences, in the order of the article."""
-    sentences = split_sentences(text[:_READ_CHARACTERS])
-    fit = [
-        n
-        for n, sentence in enumerate(sentences)
-        if _SHORTEST_SENTENCE <= len(sentence) <= _LONGEST_SENTENCE or language in _UNSPACED
-    ]
-    best = sorted(fit, key=lambda n: (-_score(sentences[n], n, weights), n))
-    chosen = _within_limit(sentences, best)
-    joint = "" if language in _UNSPACED else " "
-    return joint.join(sentences[n] for n in sorted(chosen)) or _beginning(text)
-
-
-def _score(sentence: str, place: int, weights: dict[str, float]) -> float:
-    words = set(_words(sentence))
-    # By the root of its length: else long sentences, or short ones, would always win.
-    weight = sum(weights.get(word, 0.0) for word in words) / math.sqrt(len(words) or 1)
-    return (weight + 1.0) * (1.0 + 1.0 / (1.0 + place / _LEAD_SENTENCES))
-
-
-def _within_limit(sentences: Sequence[str], best: Sequence[int]) -> list[int]:
-    chosen: list[int] = []
+def _summary(text: str, language: str) -> str:
+    """Return the first sentences, as many as fit."""
+    chosen: list[str] = []
     room = MAX_SUMMARY_CHARACTERS
-    for n in best[: MAX_SENTENCES * 2]:
-        if len(chosen) < MAX_SENTENCES and len(sentences[n]) <= room:
-            chosen.append(n)
-            room -= len(sentences[n]) + 1
-    return chosen
-
-
-def _beginning(text: str) -> str:
-    return " ".join(text[: MAX_SUMMARY_CHARACTERS * 2].split())[:MAX_SUMMARY_CHARACTERS]
+    for sentence in split_sentences(text[: MAX_SUMMARY_CHARACTERS * 4]):
+        if len(sentence) < _SHORTEST_SENTENCE and language not in _UNSPACED:
+            continue
+        if len(chosen) == MAX_SENTENCES or len(sentence) > room:
+            break
+        chosen.append(sentence)
+        room -= len(sentence) + 1
+    beginning = " ".join(text[: MAX_SUMMARY_CHARACTERS * 2].split())[:MAX_SUMMARY_CHARACTERS]
+    return ("" if language in _UNSPACED else " ").join(chosen) or beginning
 
 
 # The beginning of an article tells what it is about; more only costs tokens.

@@ -16,9 +16,9 @@ from news_platform.rss.ledger.article_queue import read_states
 from news_platform.rss.ledger.feed_rows import read_feed, remark_of
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, RAW, REVISIONS, ROBOTS
 from news_platform.rss.sheets.outbox import SHEET_ROWS
-from news_platform.rss.sheets.workbook import DATASET, FOLDER, PARTITION, WORKBOOK_PATH
+from news_platform.rss.sheets.workbook import DATASET, PARTITION, WORKBOOK_PATH
 from news_platform.storage.commit.markers import read_markers, read_report
-from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import PageAddress
 from news_platform.web.robots import Robots
@@ -258,41 +258,21 @@ def explain_sheet_rows(
                     f"{'shows' if one.seq > 0 else 'is about to show'} the article.",
                     source=f"ledger sheet_rows {one.book}/{one.tab}/{one.key}",
                 )
-            yield from _books(connection, store, row)
+            yield from _workbook(connection, store, row)
 
 
-def _books(connection: sa.Connection, store: ObjectStore, row: sa.Row[Any]) -> Iterator[Evidence]:
-    """Yield the workbooks under the root that show a row of Raw, each with its row there."""
-    for info in store.list(FOLDER):
-        name = info.path.rpartition("/")[2].removesuffix(".xlsx")
-        first, _, last = name.removeprefix("articles-").partition("-")
-        if first.isdecimal() and last.isdecimal() and int(first) <= row.row_id <= int(last):
-            yield _shown(connection, info, row, first=int(first))
+def _workbook(
+    connection: sa.Connection, store: ObjectStore, row: sa.Row[Any]
+) -> Iterator[Evidence]:
+    """Yield the workbook under the root if it shows a row of Raw: it has the newest ones."""
     marker = read_markers(store, DATASET).get(PARTITION)
-    if marker is None:
-        return
-    shown = read_report(store, marker).get("rows")
-    newest = sa.select(RAW.c.row_id).order_by(RAW.c.row_id.desc())
+    shown = read_report(store, marker).get("rows") if marker is not None else None
+    newer = sa.select(sa.func.count()).where(RAW.c.row_id > row.row_id)
     rows = shown.get("Raw", 0) if isinstance(shown, dict) else 0
-    oldest = connection.execute(newest.offset(max(rows - 1, 0)).limit(1)).scalar_one_or_none()
-    if rows and oldest is not None and row.row_id >= oldest:
-        yield _shown(connection, store.head(WORKBOOK_PATH), row, first=oldest)
-
-
-def _shown(
-    connection: sa.Connection, info: ObjectInfo, row: sa.Row[Any], *, first: int
-) -> Evidence:
-    before = sa.select(sa.func.count()).where(RAW.c.row_id >= first, RAW.c.row_id < row.row_id)
-    # The first row of a tab has the names of the columns.
-    number = connection.execute(before).scalar_one() + 2
-    return Evidence(
-        ARTICLE_SHEETS.name,
-        "shown",
-        f"Row {number} of tab Raw of the workbook shows the article.",
-        at=info.modified_at,
-        source=info.path,
-        details={"tab": "Raw", "row": str(number)},
-    )
+    if connection.execute(newer).scalar_one() < rows:
+        text = "Tab Raw of the workbook shows the article."
+        at = store.head(WORKBOOK_PATH).modified_at
+        yield Evidence(ARTICLE_SHEETS.name, "shown", text, at=at, source=WORKBOOK_PATH)
 
 
 @dataclass(frozen=True, slots=True)

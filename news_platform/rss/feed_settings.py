@@ -45,6 +45,10 @@ class FeedSettings(BaseModel):
     def _are_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
             is_token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+            if name.lower() in ("authorization", "proxy-authorization"):
+                raise ValueError(
+                    f"{name} holds a secret: name its variable, as basic_auth or token"
+                )
             if not is_token or name.lower() in _OUR_HEADERS or not value.isprintable():
                 raise ValueError(f"invalid header {name!r}")
         return headers

@@ -24,7 +24,6 @@ from news_platform.rss.ledger.tables import (
 )
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
 from news_platform.rss.sheets.outbox import GONE, SHEET_ROWS, mark_gone
-from news_platform.rss.sheets.workbook import FOLDER, is_monthly_book, write_workbook_now
 from news_platform.storage.engines import RemovedRows
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
@@ -225,12 +224,3 @@ def _forget_aliases(transaction: LedgerTransaction, target: TakedownTarget) -> N
                 .where(RAW.c.row_id == row.row_id)
                 .values(aliases=kept, changed_seq=transaction.seq)
             )
-
-
-def rewrite_workbook(store: ObjectStore, engine: sa.Engine) -> None:
-    """Write the workbook and all monthly books again from the ledger as it is now."""
-    # A deleted row leaves no number of a change, so a book that had it would count as complete.
-    monthly = [info.path for info in store.list(FOLDER) if is_monthly_book(info.path)]
-    store.delete(monthly)
-    while write_workbook_now(engine, store).books_left:
-        pass

@@ -1,5 +1,6 @@
 """The ASGI app of the explorer, all routes behind all guards, and how a server runs an app."""
 
+import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Sequence
@@ -11,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from news_platform.resources import Resources
 from news_platform.server.api import api_routes, refused_json
@@ -23,6 +25,7 @@ from news_platform.web.allowed_hosts import AsgiApp
 
 # Requests that are under way get this long; then the server ends.
 _GRACE_SECONDS = 3
+_HEADER_SECONDS = 10.0
 
 
 def create_app(
@@ -63,6 +66,38 @@ def _refuse(state: AppState, request: Request, status: int, message: str) -> Ans
     return make(state, request, status, message)
 
 
+class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type] # chosen by what is there
+    """Close connections whose request does not come to its end: uvicorn waits for ever."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._await_request()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait for the rest of the headers, or no more if they are complete."""
+        super().data_received(data)
+        self._await_request()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Stop waiting."""
+        super().connection_lost(error)
+        self._stop_waiting()
+
+    def _await_request(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_HEADER_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
 def run_app(app: AsgiApp, options: ServerOptions, *, shutdown_pipe: int | None = None) -> None:
     """Serve until Ctrl-C, TERM, or the other end of the pipe is written to or closed."""
     config = uvicorn.Config(
@@ -74,6 +109,7 @@ def run_app(app: AsgiApp, options: ServerOptions, *, shutdown_pipe: int | None =
         server_header=False,
         # Guards read X-Forwarded-For themselves, and only from proxies that settings name.
         proxy_headers=False,
+        http=PatientProtocol,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = uvicorn.Server(config)

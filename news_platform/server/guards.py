@@ -234,7 +234,10 @@ def client_address(
         if not _is_trusted(address, trusted) or _parse(claimed) is None:
             break
         address = claimed
-    return address
+    parsed = _parse(address)
+    # Whoever has an IPv6 address has the whole network of 64 bits.
+    is_long = isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None
+    return str(ipaddress.ip_network(f"{address}/64", strict=False)) if is_long else address
 
 
 def _forwarded(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:

@@ -17,11 +17,13 @@ from cachetools import TTLCache
 from starlette.requests import Request
 from starlette.responses import Response
 
-from news_platform.errors import InputError, NewsPlatformError
+from news_platform.errors import InputError, NewsPlatformError, redacted
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.versions import UNREADABLE
 
 _CACHE_BYTES = 64 * 1024 * 1024
+# What an answer takes beside its body.
+_KEY_BYTES = 1024
 # What is not part of the version, such as the ledger, is shown at most this late.
 _CACHE_SECONDS = 60.0
 # Answers are private to their reader, who revalidates them by their ETag.
@@ -55,8 +57,8 @@ class ResponseCache:
 
     def __init__(self, state: AppState, refuse: Refuse) -> None:
         self._state, self._refuse = state, refuse
-        self._kept: TTLCache[tuple[str, str], Answer] = TTLCache(
-            _CACHE_BYTES, _CACHE_SECONDS, getsizeof=lambda answer: len(answer.body)
+        self._kept: TTLCache[bytes, Answer] = TTLCache(
+            _CACHE_BYTES, _CACHE_SECONDS, getsizeof=lambda answer: len(answer.body) + _KEY_BYTES
         )
 
     def endpoint(self, make: Make) -> Endpoint:
@@ -70,7 +72,8 @@ class ResponseCache:
     async def _answer(self, make: Make, request: Request) -> Answer:
         version = await self._version()
         query = request.scope["query_string"].decode("latin-1")
-        key = (version, f"{request.url.path}?{query}")
+        # A digest: an address may be as long as a small page.
+        key = hashlib.sha256(f"{version}\n{request.url.path}?{query}".encode()).digest()
         kept = self._kept.get(key)
         if kept is not None:
             return kept
@@ -99,8 +102,15 @@ class ResponseCache:
         except InputError as error:
             return self._refuse(state, request, 400, str(error))
         except UNREADABLE as error:
-            _LOG.warning("cannot answer %s", request.url.path, exc_info=error)
-            return self._refuse(state, request, 503, f"the data cannot be read: {error}")
+            cause = _one_line(error, state.store.url)
+            _LOG.warning("cannot answer %s: %s", request.url.path[:200], cause)
+            return self._refuse(state, request, 503, f"the data cannot be read: {cause}")
+
+
+def _one_line(error: BaseException, root: str) -> str:
+    """Return the first line of an error; where the root lies is nobody's business."""
+    line = redacted(str(error)).partition("\n")[0].replace(root, "root")
+    return f"{type(error).__name__}: {line[:500]}"
 
 
 async def _in_thread(function: Callable[[], _Value]) -> _Value:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 import polars as pl
+import sqlalchemy as sa
 from cachetools import LRUCache
 
 from news_platform.datasets.corpus import DELTA_TABLES, FEED_SOURCE, STATISTICS_COLUMNS
@@ -53,7 +54,7 @@ _KEPT_VALUES = 64
 # A day that is replaced while it is read, or a vacuum between listing and reading: read again.
 _ATTEMPTS = 3
 # Polars and the file system name a file that is gone in errors of their own.
-UNREADABLE = (NewsPlatformError, pl.exceptions.PolarsError, OSError)
+UNREADABLE = (NewsPlatformError, pl.exceptions.PolarsError, OSError, sa.exc.SQLAlchemyError)
 _LISTED = ("url", "url_hash", "title", "domain", "language", "day", "published_at", "fetched_at")
 BLOCK_ROWS = 512
 _KEYS = -1

@@ -143,6 +143,8 @@ def _are_parts(
 _CARD_TEXTS = 12
 _CARD_CHARS = 400
 _CARDS = 3
+# A text stands at most this deep in its card.
+_CARD_DEPTH = 5
 
 
 def find_cards(
@@ -173,11 +175,13 @@ def find_cards(
 
 
 def _ancestors(page: WalkedPage, decision: BlockDecision) -> Iterator[int]:
-    """Yield the numbers of the elements around a block, inner before outer."""
-    element = decision.block.element
-    while element:
+    """Yield the numbers of the nearest elements around a block, inner before outer."""
+    element, parents = decision.block.element, page.parents
+    for _ in range(_CARD_DEPTH):
+        if not element:
+            return
         yield element
-        element = page.parents[element]
+        element = parents[element]
 
 
 def _card_chars(texts: Sequence[BlockDecision]) -> int:

@@ -372,11 +372,11 @@ class _Walker:
         links = link_chars if link_chars < size else size
         level = self.level if kind == kinds.HEADING else 0
         container = self.container
-        targets = tuple(self.targets)
-        self.targets.clear()
-        self.blocks.append(
-            PageBlock(text, kind, container, links, level, hints, self.open[-1], targets)
-        )
+        block = PageBlock(text, kind, container, links, level, hints, self.open[-1])
+        self.blocks.append(block)
+        if self.targets:
+            block.links = tuple(self.targets)
+            self.targets.clear()
         container.chars += size
         container.link_chars += links
         if level:

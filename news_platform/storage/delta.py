@@ -330,7 +330,15 @@ class DeltaDataset:
             message = f"cannot {action} {thing!r}: it is not a Delta table; build it first"
             raise StorageError(message, thing=thing) from hide_credentials(error)
         except (DeltaError, OSError, ValueError) as error:
-            raise mapped_error(error, action, thing) from hide_credentials(error)
+            mapped = mapped_error(error, action, thing)
+            if type(mapped) is StorageError and isinstance(error, DeltaError):
+                name = self.table.name
+                cure = (
+                    f"restore {name}/_delta_log from a backup, or delete the folder {name} and "
+                    f"markers/{name}, and its days are built again"
+                )
+                mapped = StorageError(f"{mapped}; if its log is damaged, {cure}", thing=thing)
+            raise mapped from hide_credentials(error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,8 @@ def checked_proxy(url: str | None) -> str:
     """Return the URL of the outgoing proxy, or ''; raise ConfigError if it is not one."""
     if not url:
         return ""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         is_proxy = parts.scheme == "http" and parts.hostname and parts.port
     except ValueError:
         is_proxy = None
@@ -120,7 +120,8 @@ AddressInfo = tuple[
 ]
 
 # `is_global` is True for these, yet they contain or reach another address: NAT64, Teredo, 6to4 and
-# its relays, mapped and compatible IPv4, site-local IPv6. Multicast is checked separately.
+# its relays, mapped, translated and compatible IPv4, site-local IPv6, protocol assignments, and
+# the services of Azure's own hosts. Multicast is checked separately.
 _TUNNELS = tuple(
     ipaddress.ip_network(net)
     for net in (
@@ -130,8 +131,11 @@ _TUNNELS = tuple(
         "2002::/16",
         "::/96",
         "::ffff:0:0/96",
+        "::ffff:0:0:0/96",
         "fec0::/10",
         "192.88.99.0/24",
+        "192.0.0.0/24",
+        "168.63.129.16/32",
     )
 )
 _NOTHING = NetworkAllowlist()

@@ -5,7 +5,6 @@ longest matching pattern wins and allow wins a tie, `index.htm` stands for its f
 rule, and lines other than rules neither open nor close a group. No input raises an exception.
 """
 
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,6 @@ from importlib.resources import files
 from typing import Literal, NamedTuple, Self
 
 from news_platform.datasets import versions
-from news_platform.errors import InputError
 
 AI_BOTS_VERSION = versions.AI_BOTS
 
@@ -42,37 +40,6 @@ def _read() -> Iterator[AiBot]:
 
 
 AI_BOTS = tuple(_read())
-
-
-class BotListDifference(NamedTuple):
-    """The names that a newer list has and ours lacks, and those that only ours has."""
-
-    missing: tuple[str, ...]
-    only_ours: tuple[str, ...]
-
-
-def parse_bot_list(body: bytes, *, name: str) -> list[str]:
-    """Return the names of a list of crawlers: JSON keys, User-agent lines, or one per line."""
-    text = body.decode("utf-8-sig", "replace")
-    if text.lstrip().startswith("{"):
-        try:
-            return list(json.loads(text))
-        except ValueError as error:
-            raise InputError(f"invalid JSON in {name!r}: {error}", thing=name) from error
-    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-    named = [line for line in lines if line.lower().startswith("user-agent:")]
-    found = [line.partition(":")[2].strip() for line in named] if named else lines
-    return [one for one in found if one and one != "*"]
-
-
-def compare_bots(names: Iterable[str]) -> BotListDifference:
-    """Compare the names of another list of crawlers with ours, ignoring case."""
-    others = {name.lower(): name for name in names}
-    ours = {bot.name.lower(): bot.name for bot in AI_BOTS}
-    return BotListDifference(
-        missing=tuple(sorted(others[key] for key in others.keys() - ours.keys())),
-        only_ours=tuple(sorted(ours[key] for key in ours.keys() - others.keys())),
-    )
 
 
 MAX_BYTES = 500 * 1024
@@ -167,6 +134,8 @@ class AiPolicy:
     source: Literal["own", "everyone", "none"]
 
 
+# A survey asks with one agent, a verdict about few crawlers.
+@lru_cache(maxsize=1024)
 def product_token(user_agent: str) -> str:
     """Return the lower-case name of an agent in robots.txt, foobot for `FooBot/2.1`; '' if none."""
     found = _COMPATIBLE.match(user_agent) or _PRODUCT.match(user_agent)
@@ -176,7 +145,7 @@ def product_token(user_agent: str) -> str:
 class Robots:
     """A parsed robots.txt."""
 
-    __slots__ = ("_everyone", "_named", "groups", "sitemaps", "uses")
+    __slots__ = ("_everyone", "_named", "_policies", "groups", "sitemaps", "uses")
 
     def __init__(
         self,
@@ -192,6 +161,7 @@ class Robots:
             for agent in group.agents:
                 self._named.setdefault(agent, []).append(group)
         self._everyone = self._named.get("*", [])
+        self._policies: dict[str, Policy] = {}
 
     @classmethod
     def parse(cls, body: bytes) -> Self:
@@ -241,7 +211,7 @@ class Robots:
     def deciding_rule(self, user_agent: str, url: str) -> RobotsRule | None:
         """Return the line that decides about a URL, as `allows` does; None if none applies."""
         path = _path(url.encode("utf-8", "surrogatepass").decode("latin-1"))
-        rules = [rule for group in self._groups_of_agent(user_agent) for rule in group.rules]
+        rules = [rule for group in self.groups_of(user_agent) for rule in group.rules]
         # The longest pattern decides; of two equally long ones, the one that allows.
         best = max(rules, key=lambda rule: (rule.priority(path), rule.allow), default=None)
         return best if best is not None and best.priority(path) > 0 else None
@@ -270,7 +240,7 @@ class Robots:
         """Return the policy for all agents, and those of AI crawlers with a group of their own."""
         named = sorted(self._named.keys() & _AI_BOT_NAMES.keys())
         own = {_AI_BOT_NAMES[agent]: _policy(self._named[agent]) for agent in named}
-        return _policy(self._everyone), own
+        return self.policy("*"), own
 
     def has_own_group(self, name: str) -> bool:
         """Return whether a group names this crawler."""
@@ -286,7 +256,9 @@ class Robots:
 
     def policy(self, name: str) -> Policy:
         """Return whether a crawler may fetch everything, nothing, or something in between."""
-        return _policy(self.groups_of(name))
+        if name not in self._policies:
+            self._policies[name] = _policy(self.groups_of(name))
+        return self._policies[name]
 
     def _groups_of_agent(self, user_agent: str) -> list[RobotsGroup]:
         return self._named.get(product_token(user_agent)) or self._everyone

@@ -1,6 +1,7 @@
 """Processes of a cluster start in their own groups and end with their children."""
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploy.processes import Process
+from news_platform_tests.cluster.live import DEPLOY
 
 # A parent that starts a child, prints both ids and sleeps; it would leave the child behind.
 _FAMILY = (
@@ -41,6 +43,21 @@ def test_a_process_ends_with_its_children(ending: str, family: Process) -> None:
     family.start()
     ids = _ids(family)
     getattr(family, ending)()
+    deadline = time.monotonic() + 10
+    while any(_is_alive(pid) for pid in ids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(_is_alive(pid) for pid in ids)
+
+
+def test_a_process_ends_when_its_starter_is_killed(family: Process, tmp_path: Path) -> None:
+    program = (
+        "import os, sys, time; from pathlib import Path; from deploy.processes import Process;"
+        f"Process('family', {family.command!r}, os.environ, Path({str(family.log)!r})).start();"
+        "time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=DEPLOY.parent) as starter:
+        ids = _ids(family)
+        starter.kill()
     deadline = time.monotonic() + 10
     while any(_is_alive(pid) for pid in ids) and time.monotonic() < deadline:
         time.sleep(0.05)

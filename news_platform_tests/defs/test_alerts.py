@@ -20,7 +20,7 @@ from news_platform.defs.checks import Reporter
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REQUEST_TAG
 from news_platform.errors import ConfigError, FetchError, InputError, redacted
 from news_platform.resources import Resources
-from news_platform.setting_sections.platform import AlertSettings, StorageSettings
+from news_platform.setting_sections.platform import AlertSettings
 from news_platform.settings import Settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.servers.dagster_ui import free_port
@@ -29,6 +29,11 @@ from news_platform_tests.servers.webhook import SECRET, Webhook, serve_webhook
 ALERT = Alert(
     "raw_news 2025-11-01 failed", "job", "raw_news", "2025-11-01", "run-1", "no such WARC"
 )
+
+
+@pytest.fixture(autouse=True)
+def _secret_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEWS_PLATFORM_S3_SECRET_KEY", f"{SECRET}-key")
 
 
 @pytest.fixture
@@ -127,8 +132,7 @@ def _tick(
 
 
 def _settings(root: Path, url: str | None) -> Settings:
-    storage = StorageSettings(secret_key=f"{SECRET}-key")
-    return Settings(root=str(root), storage=storage, alerts=AlertSettings(webhook_url=url))
+    return Settings(root=str(root), alerts=AlertSettings(webhook_url=url))
 
 
 def test_a_failed_run_is_told_with_its_asset_partition_and_reason_and_no_secret(

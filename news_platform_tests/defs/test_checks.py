@@ -231,8 +231,8 @@ def test_a_blocking_check_fails_its_run(
     assert _red(must_hold, instance) == {KEYS[0]}
 
 
-# It judges all domains together: no batch is red because others are late.
-_OF_THE_WHOLE_ASSET = {"domains_are_surveyed_in_time"}
+# They judge all partitions together: no batch is red because others are late.
+_OF_THE_WHOLE_ASSET = {"domains_are_surveyed_in_time", "newest_day_is_built"}
 
 
 def test_every_check_of_the_graph_is_judged_at_night_with_its_partitions() -> None:

@@ -16,8 +16,6 @@ from dagster._core.test_utils import instance_for_test
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs import domain_metadata
 from news_platform.defs.domain_automation import (
-    ClockGuard,
-    clock_jump_seconds,
     plan_domain_resurveys,
     resurvey_due_domains,
     retry_unfinished_domains,
@@ -287,24 +285,3 @@ def test_domains_that_are_not_surveyed_in_time_make_a_check_red(real_root: Resou
     found = domains_are_surveyed_in_time.evaluate(resources, "")
     assert not found.passed and found.severity == dg.AssetCheckSeverity.WARN
     assert found.metadata["late"].value == 1
-
-
-def test_a_clock_that_runs_with_the_uptime_has_not_jumped() -> None:
-    guard = ClockGuard(1e9, 0.0)
-    assert guard.jump_seconds(wall=1e9 + 40 * DAY + 60, uptime=40 * DAY) == 0
-    assert clock_jump_seconds() == 0
-
-
-def test_a_jump_is_reported_until_the_clock_is_right_again() -> None:
-    guard = ClockGuard(1e9, 0.0)
-    assert guard.jump_seconds(wall=1e9 + 8 * DAY, uptime=HOUR) == 8 * DAY - HOUR
-    assert guard.jump_seconds(wall=1e9 - 8 * DAY, uptime=2 * HOUR) == -8 * DAY - 2 * HOUR
-    assert guard.jump_seconds(wall=1e9 + 3 * HOUR, uptime=3 * HOUR) == 0
-
-
-def test_a_jump_that_lasts_for_a_day_was_a_correction() -> None:
-    guard = ClockGuard(1e9, 0.0)
-    assert guard.jump_seconds(wall=1e9 + 9 * DAY, uptime=0) != 0
-    assert guard.jump_seconds(wall=1e9 + 10 * DAY, uptime=DAY) == 0
-    assert guard.jump_seconds(wall=1e9 + 11 * DAY, uptime=2 * DAY) == 0
-    assert guard.jump_seconds(wall=1e9 + 31 * DAY, uptime=2 * DAY) == 20 * DAY

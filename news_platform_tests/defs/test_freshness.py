@@ -1,13 +1,20 @@
 """Which data may be how old, and that a world which stands still is never late."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.resources import open_resources
+from news_platform.defs.graph import CHECKS
+from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings
+from news_platform.storage.commit.markers import write_marker
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.defs.over import SteppedClock
+
+HOUR = timedelta(hours=1)
 
 
 def _policies(settings: Settings) -> dict[str, dg.FreshnessPolicy]:
@@ -34,3 +41,18 @@ def test_a_sample_root_offers_its_own_days_and_a_real_one_all_of_them(tmp_path: 
     assert keys["fiction"] == ["2025-11-01", "2025-11-02", "2025-11-03"]
     assert keys["real"][0] == "2016-08-26"
     assert len(keys["real"]) > 3_000
+
+
+@pytest.mark.parametrize(("hours", "passed"), [(20, True), (29, True), (31, False), (90, False)])
+def test_an_old_backfill_does_not_hide_that_the_newest_day_is_missing(
+    local_store: ObjectStore, hours: int, passed: bool
+) -> None:
+    resources = Resources(Settings(root=local_store.url))
+    resources.__dict__["clock"] = SteppedClock(datetime(2025, 11, 3, tzinfo=UTC) + hours * HOUR)
+    (late,) = [
+        it for it in CHECKS if (it.asset, it.name) == ("crawl_articles", "newest_day_is_built")
+    ]
+    assert late.evaluate(resources, "all").passed, "before the first day nothing is late"
+    for day in ("2025-11-02", "2016-09-01"):  # the old one last
+        write_marker(local_store, "crawl_articles", day, inputs="0123456789abcdef", report={})
+    assert late.evaluate(resources, "all").passed is passed

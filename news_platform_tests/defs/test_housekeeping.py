@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from dagster._utils.schedules import cron_string_iterator
 from news_platform.definitions import build_definitions
 from news_platform.defs.housekeeping import adopt, delete_old_runs
 from news_platform.defs.runs import PERMANENT_TAG
-from news_platform.resources import Clock, Resources, workbook_options
+from news_platform.resources import Resources, workbook_options
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.sheets.workbook import write_workbook
 from news_platform.settings import Settings
@@ -23,6 +22,7 @@ from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.collected import MARKER
+from news_platform_tests.defs.over import SteppedClock
 
 DAY = MARKER.day.isoformat()
 START = datetime(2026, 3, 2, tzinfo=UTC)
@@ -75,16 +75,6 @@ def test_old_runs_of_schedules_are_deleted_with_their_files(
     assert {run.run_id for run in home.get_runs()} == {by_hand, stopped, latest}
     left = [path for path in tmp_path.rglob("*") if any(one in str(path) for one in old)]
     assert left == []
-
-
-@dataclass(frozen=True, slots=True)
-class SteppedClock(Clock):
-    """A clock that stands at one moment."""
-
-    at: datetime
-
-    def now(self) -> datetime:
-        return self.at
 
 
 @pytest.mark.soak

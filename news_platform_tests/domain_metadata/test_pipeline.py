@@ -14,6 +14,7 @@ from news_platform.datasets.domain_metadata import DOMAIN_METADATA, DomainMetada
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyContext, SurveyOptions, SurveyReport
 from news_platform.domain_metadata.pipeline import (
+    failed_files,
     queue_batch,
     survey_batch,
 )
@@ -161,7 +162,9 @@ def test_the_number_of_a_deleted_file_is_not_used_again_and_a_misnamed_file_is_r
     assert queue_batch(batch, store=local_store, queue=queue, now=NOW).new_domains == 1
     for name in ("raw_1.json", "RAW_0003.JSON", "raw_metadata.json", "notes.json"):
         local_store.put(f"{RAW}/{name}", b"{}")
-    assert set(misplaced_files(local_store)) == {f"{RAW}/raw_1.json", f"{RAW}/RAW_0003.JSON"}
+    misnamed = {f"{RAW}/raw_1.json", f"{RAW}/RAW_0003.JSON"}
+    assert set(misplaced_files(local_store)) == misnamed
+    assert set(failed_files(batch, store=local_store, queue=queue)) == misnamed
 
 
 @pytest.mark.parametrize(

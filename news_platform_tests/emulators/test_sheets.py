@@ -98,8 +98,8 @@ def test_a_request_past_the_size_limit_is_refused_in_googles_words(
 ) -> None:
     emulator.max_request_bytes = 1_000
     bearer = {"Authorization": f"Bearer {_token(url)}"}
-    path = f"{url}/v4/spreadsheets/{sheet.id}/values/A1:clear"
-    answer = requests.post(path, data=b"{}".ljust(size), headers=bearer, timeout=10)
+    path = f"{url}/v4/spreadsheets/{sheet.id}:batchUpdate"
+    answer = requests.post(path, data=b'{"requests": []}'.ljust(size), headers=bearer, timeout=10)
     assert answer.status_code == status and emulator.largest_request_bytes == size
     if status == 413:
         assert answer.json()["error"] == {
@@ -113,6 +113,12 @@ def _token(url: str) -> str:
     return str(requests.post(f"{url}/token", timeout=10).json()["access_token"])
 
 
+def append(sheet: gspread.Spreadsheet, text: str) -> None:
+    row = {"values": [{"userEnteredValue": {"stringValue": text}}]}
+    cells = {"sheetId": sheet.sheet1.id, "rows": [row], "fields": "userEnteredValue"}
+    sheet.batch_update({"requests": [{"appendCells": cells}]})
+
+
 def test_faults_happen_before_after_and_late(
     emulator: SheetsEmulator, sheet: gspread.Spreadsheet
 ) -> None:
@@ -120,9 +126,9 @@ def test_faults_happen_before_after_and_late(
     emulator.faults.latest = 1
     for text in ("quota", "before", "after"):
         with pytest.raises(APIError):
-            sheet.sheet1.append_row([text])
+            append(sheet, text)
     with pytest.raises(requests.ConnectionError):
-        sheet.sheet1.append_row(["late"])
+        append(sheet, "late")
     assert sheet.sheet1.col_values(1) == ["after", "late"]
 
 

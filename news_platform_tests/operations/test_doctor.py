@@ -240,3 +240,15 @@ def test_the_command_prints_lines_or_json_and_fails(
     text = capsys.readouterr().out
     assert "wrong    daemon            silent: " in text
     assert "\n                           -> start it: `news-platform dev`" in text
+
+
+def test_a_damaged_log_of_a_table_is_named_with_its_cure(site: Site) -> None:
+    store = site.resources().data_root.store
+    log = "crawl_articles/_delta_log/00000000000000000000.json"
+    store.put(log, b'{"commitInfo": {"timesta')
+    try:
+        found = _findings(site)["tables"]
+    finally:
+        store.delete([log])
+    assert found.state is Health.WRONG and "crawl_articles" in found.meaning
+    assert "markers/crawl_articles" in found.action

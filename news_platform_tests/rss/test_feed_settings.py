@@ -35,6 +35,7 @@ def test_settings_that_a_person_damaged_are_told(text: str) -> None:
         {"token": "AWS_SECRET_ACCESS_KEY"},
         {"headers": {"Host": "other.example"}},
         {"headers": {"X-Key": "a\r\nX-Other: b"}},
+        {"headers": {"authorization": "Bearer abc"}},
         {"user_agent": "a\nb"},
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 
 from news_platform.resources import open_resources
-from news_platform.server.app import create_app
+from news_platform.server.app import PatientProtocol, create_app
 from news_platform.server.guards import ServerOptions, server_options
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
@@ -73,7 +73,9 @@ class Explorer:
 @contextlib.contextmanager
 def serving(app: AsgiApp, port: int) -> Iterator[Explorer]:
     """Run an app on a port of loopback in a thread."""
-    config = uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app, port=port, http=PatientProtocol, log_level="critical", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

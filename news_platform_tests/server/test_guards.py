@@ -1,6 +1,8 @@
 """Who is answered: hosts, methods, tokens, and how often."""
 
 import base64
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -106,6 +108,7 @@ def test_a_client_waits_after_its_burst_and_others_do_not() -> None:
         pytest.param("10.0.0.5", "198.51.100.1", "198.51.100.1", id="a trusted proxy"),
         pytest.param("10.0.0.5", "1.1.1.1, 198.51.100.1", "198.51.100.1", id="claimed before it"),
         pytest.param("10.0.0.5", "198.51.100.1, 10.0.0.9", "198.51.100.1", id="two proxies"),
+        pytest.param("10.0.0.5", "2001:db8:1:2::7", "2001:db8:1:2::/64", id="a network of 64 bits"),
         pytest.param("10.0.0.5", "unknown", "10.0.0.5", id="no address"),
     ],
 )
@@ -116,6 +119,24 @@ def test_only_a_trusted_proxy_says_who_the_client_is(
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
     assert client_address(peer, headers, trusted) == expected
     assert client_address(peer, headers, ()) == peer
+
+
+def test_a_request_that_never_ends_is_not_waited_for(
+    small_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("news_platform.server.app._HEADER_SECONDS", 0.3)
+    with (
+        exploring(small_root) as running,
+        socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection,
+    ):
+        whole = b"GET /static/style.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        connection.sendall(whole)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET / HTTP/1.1\r\nHost:")
+        started = time.monotonic()
+        while connection.recv(65_536):
+            pass
+        assert time.monotonic() - started < 4, "uvicorn would wait for ever"
 
 
 def test_too_many_requests_get_429_and_when_to_come_back(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import Route
@@ -24,6 +25,7 @@ FAILURES: tuple[Callable[[], Exception], ...] = (
     lambda: StorageError("the table changed"),
     lambda: FileNotFoundError("part-0.parquet"),
     lambda: pl.exceptions.ComputeError("the file is gone"),
+    lambda: sa.exc.OperationalError("select 1", None, ValueError("no such table")),
 )
 
 
@@ -63,7 +65,7 @@ def test_an_answer_is_made_once_and_kept_by_its_address(running: Explorer, maker
     assert maker.calls == 3
 
 
-@pytest.mark.parametrize("failure", FAILURES, ids=["storage", "file", "polars"])
+@pytest.mark.parametrize("failure", FAILURES, ids=["storage", "file", "polars", "ledger"])
 def test_a_read_that_fails_is_repeated_and_at_last_503(
     running: Explorer, maker: Maker, failure: Callable[[], Exception]
 ) -> None:

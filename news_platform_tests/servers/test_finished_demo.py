@@ -3,7 +3,10 @@
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
+from uuid import uuid4
 
 import dagster as dg
 import polars as pl
@@ -11,7 +14,11 @@ import pytest
 from playwright.sync_api import Page, Request, Response, expect
 
 from news_platform.datasets.registry import DATASETS
+from news_platform.defs.ccnews_checks import rows_equal_markers
+from news_platform.defs.checks import Reporter, evaluate_all
 from news_platform.defs.metadata import preview, run_metadata
+from news_platform.resources import open_resources
+from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import collected_names
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import open_store
@@ -168,3 +175,40 @@ def test_a_backfill_of_two_days_completes(ui: DagsterUi, demo: Demo) -> None:
     store = open_store(str(demo.root))
     for day in BACKFILLED:
         assert len(collected_names(store, day=date.fromisoformat(day))) == 2
+
+
+BADGE = """query badge($asset: AssetKeyInput!) {
+  assetNodeOrError(assetKey: $asset) {
+    ... on AssetNode {
+      assetChecksOrError {
+        ... on AssetChecks { checks { name executionForLatestMaterialization { status } } }
+      }
+    }
+  }
+}"""
+
+
+def test_the_runbooks_screens_show_a_red_check_as_red(
+    demo: Demo, ui: DagsterUi, page: Page, tmp_path: Path
+) -> None:
+    """A night with one damaged day: the badge of its check is red, on the graph and on its page."""
+    damaged = {"2025-11-01"}
+    wrong = replace(
+        rows_equal_markers,
+        evaluate=lambda _resources, key: dg.AssetCheckResult(passed=key not in damaged),
+        built=lambda _resources: ["2025-11-01", "2025-11-02", "2025-11-03"],
+    )
+    resources = open_resources(load_settings(demo.environ))
+    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
+        reporter = Reporter(instance, str(uuid4()))
+        evaluate_all([wrong], resources, reporter, is_time_left=lambda: True, log=lambda _: None)
+    found = str(ui.query(BADGE, asset={"path": ["raw_news"]}))
+    badge = "'rows_equal_markers', 'executionForLatestMaterialization': {'status': 'FAILED'}"
+    assert badge in found
+    page.goto(f"{ui.url}/assets/raw_news?view=checks&checkDetail=rows_equal_markers")
+    expect(page.get_by_text("Failed").first).to_be_visible()
+    page.screenshot(path=tmp_path / "check.png")
+    page.goto(f"{ui.url}/asset-groups")
+    expect(page.get_by_text("raw_news").first).to_be_visible()
+    page.screenshot(path=tmp_path / "lineage.png")
+    assert all(path.stat().st_size > 20_000 for path in tmp_path.glob("*.png"))

@@ -137,7 +137,7 @@ def test_entries_are_read_as_written() -> None:
     assert NetworkAllowlist() == parse_allowed([])
 
 
-@pytest.mark.parametrize("url", ["proxy:3128", "https://proxy:3128", "http://proxy"])
+@pytest.mark.parametrize("url", ["proxy:3128", "https://proxy:3128", "http://proxy", "http://[x"])
 def test_a_proxy_is_named_by_host_and_port(url: str) -> None:
     with pytest.raises(ConfigError, match="NEWS_PLATFORM_WEB_PROXY"):
         checked_proxy(url)

@@ -36,7 +36,7 @@ ANSWERS: dict[str, tuple[bytes, str]] = {
 
 
 @contextmanager
-def _receiver(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+def receiving(answer: Callable[[socket.socket], None]) -> Iterator[str]:
     """Serve one answer to each connection; what a receiver sends need not be HTTP."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -56,7 +56,7 @@ def _receiver(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_every_wrong_answer_is_a_counted_reason_without_the_address(name: str) -> None:
     body, reason = ANSWERS[name]
-    with _receiver(lambda it: it.sendall(body)) as url, pytest.raises(FetchError) as raised:
+    with receiving(lambda it: it.sendall(body)) as url, pytest.raises(FetchError) as raised:
         post_json(url, {"text": "x"})
     assert raised.value.reason == reason
     assert SECRET not in str(raised.value)
@@ -69,7 +69,7 @@ def test_a_receiver_that_sends_byte_by_byte_is_left_after_the_timeout() -> None:
             time.sleep(0.05)
 
     started = time.monotonic()
-    with _receiver(drip) as url, pytest.raises(FetchError, match="TimeoutError"):
+    with receiving(drip) as url, pytest.raises(FetchError, match="TimeoutError"):
         post_json(url, {}, timeout_seconds=0.3)
     assert time.monotonic() - started < 2
 
@@ -79,7 +79,7 @@ def test_a_redirect_is_refused_and_its_target_hears_nothing(status: int) -> None
     with serve_webhook(Webhook()) as other:
         location = f"HTTP/1.1 {status} Go\r\nLocation: {other.url}\r\nContent-Length: 0\r\n\r\n"
         with (
-            _receiver(lambda it: it.sendall(location.encode())) as url,
+            receiving(lambda it: it.sendall(location.encode())) as url,
             pytest.raises(PostRejected, match="redirects are not followed"),
         ):
             post_json(url, {"text": "x"}, headers={"Authorization": "Bearer key"})

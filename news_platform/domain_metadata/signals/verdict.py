@@ -19,6 +19,7 @@ from news_platform.datasets.domain_metadata import ROBOTS_FILE, RobotsFacts, Use
 from news_platform.domain_metadata.signals.robots_signals import license_urls
 from news_platform.domain_metadata.signals.statements import (
     EVERYWHERE,
+    PURPOSES,
     Effect,
     Purpose,
     effect_of,
@@ -85,6 +86,20 @@ class Stated:
         if fresh is self:
             return found
         return replace(found, is_stale=self._decide(bot, purpose, path) != found)
+
+    def verdicts(self) -> dict[Purpose, tuple[Verdict, bool]]:
+        """Return the verdict for everybody on every purpose, and whether it is stale."""
+        fresh = self._fresh()
+        if fresh is not self:
+            decisions = {purpose: self.decide(EVERYBODY, purpose) for purpose in PURPOSES}
+            return {name: (found.verdict, found.is_stale) for name, found in decisions.items()}
+        return {
+            purpose: (
+                decide(self.statements, rules=self.rules, bot=EVERYBODY, purpose=purpose).verdict,
+                False,
+            )
+            for purpose in PURPOSES
+        }
 
     def _fresh(self) -> "Stated":
         oldest = self.at - MAX_AGE
@@ -154,12 +169,12 @@ def _access(
                 "refuse" if policy == "disallow_all" else "partial", first, bot=bot, own=own
             )
     elif not rules.allows_crawler(bot, path):
-        return _robots_finding("refuse", _deciding_rule(rules, bot, path), bot=bot, own=own)
+        return _robots_finding("refuse", rules.deciding_rule(bot, path), bot=bot, own=own)
     # Rules for everybody grant access; about AI they say nothing.
     speaks = purpose in _PURPOSES_BY_BOT.get(bot.lower(), ()) if own else purpose == "index"
     if not speaks or not any(group.rules for group in rules.groups_of(bot)):
         return None
-    return _robots_finding("allow", _deciding_rule(rules, bot, path or "/"), bot=bot, own=own)
+    return _robots_finding("allow", rules.deciding_rule(bot, path or "/"), bot=bot, own=own)
 
 
 def _robots_finding(
@@ -174,17 +189,6 @@ def _robots_finding(
     return Finding(effect, stated)
 
 
-def _deciding_rule(rules: Robots, bot: str, path: str) -> RobotsRule | None:
-    """Return the line that decides about a path: the longest match, an allow before a disallow."""
-    matching = [
-        rule
-        for group in rules.groups_of(bot)
-        for rule in group.rules
-        if rule.pattern and rule.priority(path) >= 0
-    ]
-    return max(matching, key=lambda rule: (rule.priority(path), rule.allow), default=None)
-
-
 def _bound(statements: Sequence[UseStatement], *, bot: str, own: bool) -> list[UseStatement]:
     """Return the statements that speak to a crawler.
 
@@ -193,8 +197,7 @@ def _bound(statements: Sequence[UseStatement], *, bot: str, own: bool) -> list[U
     """
     names = {bot.lower(), product_token(bot)} if own else {bot.lower(), EVERYBODY}
     bound = [one for one in statements if not one.agents or names.intersection(one.agents)]
-    licenses = {one.value for one in statements if one.label == "license"}
-    if licenses:
+    if licenses := {one.value for one in statements if one.label == "license"}:
         others = licenses.difference(license_urls(bound, bot))
         bound = [one for one in bound if one.system != "rsl" or one.source not in others]
     return bound

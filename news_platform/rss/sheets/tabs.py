@@ -81,8 +81,6 @@ ANALYSES_TAB = Tab(
     "Analyses", ANALYSES, _columns(ANALYSES, "analysed_at"), "row_id", order="row_id"
 )
 TABS = (FEEDS_TAB, RAW_TAB, INDEX_TAB, DIAGNOSTICS_TAB, CONFIG_TAB, ANALYSES_TAB)
-# The tabs with a row per article, whose `order` is the article's row_id.
-ARTICLE_TABS = (RAW_TAB, INDEX_TAB, ANALYSES_TAB)
 
 
 @dataclass(frozen=True, slots=True)

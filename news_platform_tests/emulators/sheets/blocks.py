@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from news_platform_tests.emulators.sheets.a1 import Range
 from news_platform_tests.emulators.sheets.cells import Value
 from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
 
@@ -92,44 +91,6 @@ def move(source: Sheet, area: Area, target: Sheet, corner: tuple[int, int]) -> N
     block = [_cells(source, row, area) for row in range(area.top, area.bottom)]
     source.put(area.top, area.left, [[None] * (area.right - area.left)] * len(block))
     target.put(*corner, block)
-
-
-def table_of(sheet: Sheet, found: Range) -> Range | None:
-    """Return the last table in a range: cells around which nothing is written."""
-    seed = _last_full_cell(sheet, found)
-    if seed is None:
-        return None
-    top, left, bottom, right = seed[0], seed[1], seed[0] + 1, seed[1] + 1
-    while True:
-        grown = (
-            top - 1 if top and _is_full(sheet, top - 1, left - 1, right + 1) else top,
-            left - 1 if left and _has_column(sheet, left - 1, top - 1, bottom + 1) else left,
-            bottom + 1 if _is_full(sheet, bottom, left - 1, right + 1) else bottom,
-            right + 1 if _has_column(sheet, right, top - 1, bottom + 1) else right,
-        )
-        if grown == (top, left, bottom, right):
-            return Range(None, top, left, bottom, right)
-        top, left, bottom, right = grown
-
-
-def _last_full_cell(sheet: Sheet, found: Range) -> tuple[int, int] | None:
-    bottom = len(sheet.rows) if found.bottom is None else min(found.bottom, len(sheet.rows))
-    for row in reversed(range(found.top, bottom)):
-        right = len(sheet.rows[row]) if found.right is None else found.right
-        for column in reversed(range(found.left, right)):
-            if sheet.cell(row, column) not in (None, ""):
-                return row, column
-    return None
-
-
-def _is_full(sheet: Sheet, row: int, left: int, right: int) -> bool:
-    cells = sheet.rows[row] if row < len(sheet.rows) else ()
-    return any(value not in (None, "") for value in cells[max(left, 0) : right])
-
-
-def _has_column(sheet: Sheet, column: int, top: int, bottom: int) -> bool:
-    rows = range(max(top, 0), bottom)
-    return any(sheet.cell(row, column) not in (None, "") for row in rows)
 
 
 def _cells(sheet: Sheet, row: int, area: Area) -> list[Value]:

@@ -183,36 +183,28 @@ class SheetsEmulator:
             replies = book.apply(body["requests"])
             return "BatchUpdateSpreadsheetResponse", {"spreadsheetId": book.id, "replies": replies}
         if batch:
-            return _batch_values(book, batch, request, body)
+            return _batch_values(book, batch, request)
         return _values(book, span, act, request, body) if span else ("Spreadsheet", book.document())
 
 
-def _batch_values(book: Book, verb: str, request: Request, body: Body) -> tuple[str, Body]:
+def _batch_values(book: Book, verb: str, request: Request) -> tuple[str, Body]:
     if verb == "batchGet":
         ranges = request.query["ranges"]
         return "BatchGetValuesResponse", values.batch_get(book, ranges, _reading(request))
-    if verb == "batchClear":
-        check(_SHEETS, "BatchClearValuesRequest", body)
-        return "BatchClearValuesResponse", values.batch_clear(book, body["ranges"])
-    check(_SHEETS, "BatchUpdateValuesRequest", body)
-    return "BatchUpdateValuesResponse", values.batch_update_values(book, body)
+    raise Invalid(f"the emulator has no values:{verb}")
 
 
 def _values(
     book: Book, span: str, act: str | None, request: Request, body: Body
 ) -> tuple[str, Body]:
-    if act == "clear":
-        return "ClearValuesResponse", values.clear_values(book, span)
+    if act:
+        raise Invalid(f"the emulator has no values:{act}")
     if request.method == "GET":
         return "ValueRange", values.get_values(book, span, _reading(request))
     check(_SHEETS, "ValueRange", body)
     option = request.query.get("valueInputOption", [""])[0]
     if option not in ("RAW", "USER_ENTERED"):
         raise Invalid("'valueInputOption' is required but not specified")
-    if act == "append":
-        inserts = request.query.get("insertDataOption") == ["INSERT_ROWS"]
-        appended = values.append_values(book, span, body, option=option, inserts=inserts)
-        return "AppendValuesResponse", appended
     return "UpdateValuesResponse", values.update_values(book, span, body, option=option)
 
 

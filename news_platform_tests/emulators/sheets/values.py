@@ -1,11 +1,10 @@
-"""The values methods: get, update, append and clear, and their batch forms."""
+"""The values methods that we and a person with gspread need: get, batchGet and update."""
 
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
 from news_platform_tests.emulators.sheets.a1 import Range, parse, written
-from news_platform_tests.emulators.sheets.blocks import table_of
 from news_platform_tests.emulators.sheets.cells import Formula, Value, display, typed, unformatted
 from news_platform_tests.emulators.sheets.changes import Body, Book
 from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
@@ -73,68 +72,8 @@ def update_values(book: Book, text: str, body: Body, *, option: str) -> Body:
     return _updated(book, sheet, replace(found, title=None), values)
 
 
-def batch_update_values(book: Book, body: Body) -> Body:
-    """Answer values.batchUpdate."""
-    option = body["valueInputOption"]
-    answers = [update_values(book, item["range"], item, option=option) for item in body["data"]]
-    return {
-        "spreadsheetId": book.id,
-        "responses": answers,
-        "totalUpdatedCells": sum(answer["updatedCells"] for answer in answers),
-    }
-
-
-def append_values(book: Book, text: str, body: Body, *, option: str, inserts: bool) -> Body:
-    """Answer values.append: write below the last table that the range touches.
-
-    With `inserts` new rows are inserted; without, cells below the table are overwritten.
-    """
-    found = parse(text)
-    sheet = book.titled(found.title)
-    values = _entered(body, option)
-    table = table_of(sheet, found)
-    bottom, left = (table.bottom or 0, table.left) if table else (found.top, found.left)
-    if inserts:
-        place = {"sheetId": sheet.sheet_id, "dimension": "ROWS"}
-        span = {**place, "startIndex": bottom, "endIndex": bottom + len(values)}
-        book.apply([{"insertDimension": {"range": span}}])
-        sheet = book.sheet(sheet.sheet_id)
-    width = left + max(map(len, values), default=0)
-    sheet.resize(
-        rows=max(sheet.row_count, bottom + len(values)), columns=max(sheet.column_count, width)
-    )
-    sheet.put(bottom, left, values)
-    answer: Body = {"spreadsheetId": book.id}
-    if table:
-        answer["tableRange"] = written(sheet.title, table)
-    return {**answer, "updates": _updated(book, sheet, Range(None, bottom, left), values)}
-
-
-def clear_values(book: Book, text: str) -> Body:
-    """Answer values.clear."""
-    return {"spreadsheetId": book.id, "clearedRange": _clear(book, text)}
-
-
-def batch_clear(book: Book, ranges: list[str]) -> Body:
-    """Answer values.batchClear."""
-    return {"spreadsheetId": book.id, "clearedRanges": [_clear(book, text) for text in ranges]}
-
-
 def _columns(rows: list[list[Any]]) -> list[list[Any]]:
     return [list(column) for column in zip_longest(*rows, fillvalue="")]
-
-
-def _clear(book: Book, text: str) -> str:
-    found = parse(text)
-    sheet = book.titled(found.title)
-    closed = _closed(sheet, found)
-    for index, row in enumerate(sheet.rows[closed.top : closed.bottom], closed.top):
-        kept = enumerate(row)
-        outside = closed.right or sheet.column_count
-        sheet.rows[index] = tuple(
-            None if closed.left <= place < outside else value for place, value in kept
-        )
-    return written(sheet.title, closed)
 
 
 def _closed(sheet: Sheet, found: Range) -> Range:

@@ -1,7 +1,6 @@
 """The ledger as an .xlsx file: all tabs, unchanged texts, the same bytes from the same ledger."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import openpyxl
 import pytest
@@ -18,6 +17,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.rss.ledger_rows import (
     add_analysis,
     add_article,
+    add_articles,
     add_feed,
     add_metric,
     change_article,
@@ -124,84 +124,14 @@ def test_a_text_is_shown_up_to_its_limit_and_dates_are_dates(
     assert (cell.data_type, cell.number_format) == ("d", "yyyy-mm-dd hh:mm:ss")
 
 
-def month(number: int) -> dict[str, Any]:
-    return {"found_at": datetime(2025, number, 2, tzinfo=UTC), "title": f"m{number}"}
-
-
-def test_every_article_is_in_the_main_book_or_in_a_monthly_one(
+def test_the_newest_rows_are_shown_and_other_files_are_spared(
     sqlite_ledger: sa.Engine, local_store: ObjectStore
 ) -> None:
-    options = WorkbookOptions(rows_per_book=3, books_per_run=9)
-    for number in (8, 8, 8, 8, 9, 11, 11, 11, 11, 11):
-        add_article(sqlite_ledger, **month(number))
-    report = write_workbook(sqlite_ledger, local_store, options)
-    assert report.books == tuple(
-        f"article_sheets/2025-{name}.xlsx"
-        for name in (
-            "11/articles-000000006-000000008",
-            "09/articles-000000005-000000005",
-            "08/articles-000000004-000000004",
-            "08/articles-000000001-000000003",
-        )
-    )
-    shown = [
-        row["row_id"] for path in (*report.books, WORKBOOK_PATH) for row in raw(local_store, path)
-    ]
-    assert sorted(map(int, map(str, shown))) == [1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10]
-    assert not is_stale(sqlite_ledger, local_store, options)
-
-
-def test_only_the_monthly_books_that_lack_a_change_are_written_again(
-    sqlite_ledger: sa.Engine, local_store: ObjectStore
-) -> None:
-    options = WorkbookOptions(rows_per_book=3, books_per_run=9)
-    for number in (8, 8, 9, 11):
-        add_article(sqlite_ledger, **month(number))
-    first = write_workbook(sqlite_ledger, local_store, options)
-    assert len(first.books) == 2
-    add_article(sqlite_ledger, **month(11))
-    assert write_workbook(sqlite_ledger, local_store, options).books == ()
-    change_article(sqlite_ledger, 2, title="Changed")
-    assert write_workbook(sqlite_ledger, local_store, options).books == (first.books[1],)
-    assert [row["title"] for row in raw(local_store, first.books[1])] == ["m8", "Changed"]
-    add_analysis(sqlite_ledger, 3)
-    assert write_workbook(sqlite_ledger, local_store, options).books == (first.books[0],)
-    local_store.delete([first.books[0]])
-    change_article(sqlite_ledger, 5, title="Changed")
-    assert write_workbook(sqlite_ledger, local_store, options).books == (first.books[0],)
-
-
-def test_a_run_writes_few_monthly_books_and_the_next_one_goes_on(
-    sqlite_ledger: sa.Engine, local_store: ObjectStore
-) -> None:
-    options = WorkbookOptions(rows_per_book=1, books_per_run=2)
-    for number in (6, 7, 8, 9, 10):
-        add_article(sqlite_ledger, **month(number))
-    left = []
-    while is_stale(sqlite_ledger, local_store, options):
-        left.append(write_workbook(sqlite_ledger, local_store, options).books_left)
-    assert left == [3, 1, 0]
-
-
-def test_another_number_of_rows_replaces_the_books_and_spares_other_files(
-    sqlite_ledger: sa.Engine, local_store: ObjectStore
-) -> None:
-    for number in (8, 8, 9):
-        add_article(sqlite_ledger, **month(number))
+    add_articles(sqlite_ledger, [{"title": f"Title {n}"} for n in range(5)])
     local_store.put("article_sheets/notes.xlsx", b"by hand")
-    for rows in (1, 2):
-        options = WorkbookOptions(rows_per_book=rows)
-        while is_stale(sqlite_ledger, local_store, options):
-            write_workbook(sqlite_ledger, local_store, options)
-    assert sorted(info.path for info in local_store.list("article_sheets")) == [
-        "article_sheets/2025-08/articles-000000001-000000002.xlsx",
-        "article_sheets/articles.xlsx",
-        "article_sheets/notes.xlsx",
-    ]
-
-
-def raw(store: ObjectStore, path: str) -> list[dict[str, object]]:
-    assert store.local_folder is not None
-    book = openpyxl.load_workbook(store.local_folder / path)
-    header, *rows = book["Raw"].iter_rows(values_only=True)
-    return [dict(zip(map(str, header), row, strict=True)) for row in rows]
+    options = WorkbookOptions(rows_per_book=2)
+    report = write_workbook(sqlite_ledger, local_store, options)
+    assert (report.rows["Raw"], report.left_out["Raw"]) == (2, 3)
+    assert [row["title"] for row in cells(local_store, "Raw")] == ["Title 3", "Title 4"]
+    assert not is_stale(sqlite_ledger, local_store, options)
+    assert local_store.read("article_sheets/notes.xlsx") == b"by hand"

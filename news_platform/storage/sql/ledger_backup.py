@@ -8,11 +8,9 @@ gets its name, a restored or moved ledger before it is committed.
 
 import hashlib
 import json
-import lzma
 import os
 import shutil
 import sqlite3
-import struct
 import subprocess
 import tempfile
 import zipfile
@@ -48,19 +46,9 @@ from news_platform.storage.sql.sqlite_file import (
 )
 
 # What damaged zip files raise: bits decide on the method, the password and the place of a member.
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    LookupError,
-    ValueError,
-    RuntimeError,
-    struct.error,
-)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, RuntimeError)
 _MANIFEST, _LEDGER, _FORMAT = "manifest.json", "ledger.sqlite", 1
-# Rows that are fetched, and inserted, at a time.
-_ROWS = 1_000
+_ROWS = 1_000  # fetched, and inserted, at a time
 _VERSION_TABLE = "alembic_version"
 # It has one row in a new ledger, too.
 _SEQUENCE_TABLE = "ledger_sequence"
@@ -155,10 +143,10 @@ def read_manifest(path: Path) -> LedgerManifest:
         return LedgerManifest(**document)
     except NewsPlatformError:
         raise
-    except (LookupError, ValueError, TypeError, AttributeError) as error:
-        raise _not_whole(path, f"cannot read {_MANIFEST}: {error}") from error
-    except (*_DAMAGED, OSError) as error:
+    except (zipfile.BadZipFile, OSError) as error:
         raise _not_whole(path, f"it cannot be opened as a zip: {error}") from error
+    except (*_DAMAGED, TypeError, AttributeError) as error:
+        raise _not_whole(path, f"cannot read {_MANIFEST}: {error}") from error
 
 
 @contextmanager

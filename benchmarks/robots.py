@@ -9,7 +9,8 @@ from pathlib import Path
 from jwm.robotstxt import googlebot
 
 from news_platform.domain_metadata.signals.robots_signals import parse_robots_signals
-from news_platform.domain_metadata.signals.verdict import verdicts_for_everybody
+from news_platform.domain_metadata.signals.statements import PURPOSES
+from news_platform.domain_metadata.signals.verdict import EVERYBODY, decide
 from news_platform.web.robots import Robots
 
 PAIRS = 10_000
@@ -60,7 +61,8 @@ def signal_speed(data: Path) -> float:
     for body in bodies:
         rules = Robots.parse(body)
         found = parse_robots_signals(body, source=_SITE, rules=rules)
-        verdicts_for_everybody(found.statements, rules=rules, source=_SITE)
+        for purpose in PURPOSES:
+            decide(found.statements, rules=rules, bot=EVERYBODY, purpose=purpose)
     return len(bodies) / (time.process_time() - started)
 
 

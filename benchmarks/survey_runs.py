@@ -34,9 +34,9 @@ PATHS = (
     ".well-known/tdmrep.json",
     "sitemap.xml",
     "ai.txt",
-    "llms.txt",
-    ".well-known/security.txt",
     "trust.txt",
+    ".well-known/trust.txt",
+    "llms.txt",
 )
 
 

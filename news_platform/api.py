@@ -113,6 +113,7 @@ class NewsData:
             query,
             options,
             default_days=settings.days,
+            today=self._resources.clock.now().date(),
             clusters_of=self._clusters_of,
             hidden=read_hidden(self._store),
         )

@@ -27,10 +27,9 @@ from news_platform.datasets.feeds import CATEGORIES
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import scan_article_clusters
 from news_platform.resources import Resources
-from news_platform.rss.export import delta_since, export_days
+from news_platform.rss.export import delta_since, export_days, write_feed_days
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
 from news_platform.rss.exports.selection import Order, Selection, count_reposts
-from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import parse_query
 from news_platform.storage.commit.root import RootAccess

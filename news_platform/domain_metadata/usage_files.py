@@ -79,11 +79,15 @@ class UsageFetcher:
     files: list[UsageFileFacts] = field(default_factory=list)
     deferred: list[str] = field(default_factory=list)
     has_timed_out: bool = False
+    origin: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.origin = self.host.origin
 
     async def fetch_home_and_licenses(self, robots: Sequence[UseStatement]) -> list[str]:
         """Fetch the home page, tdmrep.json and our first licence; return the other licences."""
-        await self._fetch("home", f"{self.host.origin}/")
-        await self._fetch("tdmrep", f"{self.host.origin}/.well-known/tdmrep.json")
+        await self._fetch("home", f"{self.origin}/")
+        await self._fetch("tdmrep", f"{self.origin}/.well-known/tdmrep.json")
         stated = [*robots, *self.statements]
         ours = license_urls(stated, self.domain.options.user_agent)
         every = (one.value for one in stated if one.label == "license" and one.value)
@@ -95,7 +99,7 @@ class UsageFetcher:
     async def fetch_others(self, licenses: Iterable[str]) -> None:
         """Fetch further licences and the small files, those deferred before the others."""
         wanted = {url: "rsl" for url in licenses}
-        wanted |= {f"{self.host.origin}{path}": name for name, path in SMALL_FILES.items()}
+        wanted |= {f"{self.origin}{path}": name for name, path in SMALL_FILES.items()}
         first = self.domain.previous.deferred if self.domain.previous else []
         waited = {url: name for url, name in wanted.items() if file_key(name, url) in first}
         for url, name in {**waited, **wanted}.items():
@@ -118,7 +122,7 @@ class UsageFetcher:
         domain, key = self.domain, file_key(name, url)
         before = domain.previous.usage_files.get(key) if domain.previous else None
         # A licence may lie on another host, whose rules are not these.
-        is_own = url.startswith(f"{self.host.origin}/")
+        is_own = url.startswith(f"{self.origin}/")
         if is_own and not self.host.rules.allows(domain.options.user_agent, url):
             self._keep(before or UsageFileFacts(name=name, url=url), "disallowed")
             return

@@ -148,10 +148,11 @@ def search_days(
     options: SearchOptions,
     *,
     default_days: int,
+    today: date = date.max,
     clusters_of: ClustersOf | None = None,
     hidden: Takedowns = NO_TAKEDOWNS,
 ) -> SearchAnswer:
-    """Search the days of the options, by default the newest ones that have an index.
+    """Search the days of the options, by default the newest ones up to today that have an index.
 
     `clusters_of` is needed if the options ask for one article per cluster. What is `hidden` is
     neither returned nor counted.
@@ -162,7 +163,8 @@ def search_days(
             "there is no search index: run `news-platform corpus build`, then "
             "`news-platform search --build`"
         )
-    options = within_window(options, newest=max(days), default_days=default_days)
+    newest = max((day for day in days if day <= str(today)), default=max(days))
+    options = within_window(options, newest=newest, default_days=default_days)
     condition = condition_of(query, options)
     wanted = {day: one for day, one in days.items() if options.first_day <= day <= options.last_day}
     readers: Iterable[IndexReader] = read_current(cache, wanted)

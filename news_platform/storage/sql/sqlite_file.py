@@ -6,7 +6,6 @@ this process holds on it (https://www.sqlite.org/howtocorrupt.html), and another
 delete the log while this one writes to it.
 """
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -87,11 +86,6 @@ def is_new(path: Path) -> bool:
     return not path.exists() or path.stat().st_size == 0
 
 
-def is_frozen(path: Path) -> bool:
-    """Return whether nobody can write to a file: it lies in a read-only root, with all its rows."""
-    return path.exists() and not os.access(path.parent, os.W_OK) and not _has_log(path)
-
-
 def sqlite_error(error: sqlite3.Error, path: Path | str) -> StorageError | None:
     """Return our error for a failure of the file or its disk; None for any other error."""
     # An error that the driver raises itself has no code.
@@ -159,13 +153,11 @@ def count_readable_rows(connection: sqlite3.Connection, problems: list[str]) -> 
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    url = f"file:{quote(str(path))}?{mode}"
-    return sqlite3.connect(url, uri=True, timeout=60, check_same_thread=False)
+    return sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=60)
 
 
 def _is_closed(path: Path) -> bool:
-    has_files = Path(f"{path}-wal").exists() or Path(f"{path}-journal").exists()
-    return not has_files or is_frozen(path)
+    return not Path(f"{path}-wal").exists() and not Path(f"{path}-journal").exists()
 
 
 def _check_pages(path: Path, *, is_small: bool) -> None:

@@ -12,10 +12,14 @@ from rich.progress import Progress
 from news_platform.cli.command import DAY, Output, allow_removal_option, command, count_type, echo
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG
-from news_platform.domain_store.building.builder import require_allowed, staging_removal
+from news_platform.domain_store.building.builder import (
+    batch_removal,
+    require_allowed,
+    staging_removal,
+)
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import read_stats, write_catalog
-from news_platform.domain_store.layout import BuildOptions
+from news_platform.domain_store.layout import BuildOptions, range_buckets, range_keys
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import (
     claim_bucket_count,
@@ -31,6 +35,7 @@ from news_platform.domain_store.pipeline import (
 )
 from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.rows import (
+    count_rows,
     day_input,
     matching_input,
     validated_crawl_name,
@@ -93,6 +98,8 @@ def build(resources: Resources, batch: str | None, rows: str | None, allow_remov
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
             found = matching_input(rows, options=store_options(resources.settings))
+            # Before the batch is replaced: a refused removal must leave stage 1 unchanged.
+            require_allowed(batch_removal(opened.store, name, count_rows(found)), opened.options)
             stage_input(
                 found, store=opened.store, batch=name, options=opened.options, now=opened.now
             )
@@ -226,10 +233,13 @@ def compact(resources: Resources) -> Output:
     opened = _open(resources, must_exist=True)
     written = files = 0
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        for bucket in progress.track(range(opened.options.buckets), description="compacting"):
+        # Range by range: each call lists the staged batches once.
+        for key in progress.track(range_keys(opened.options.buckets), description="compacting"):
+            numbers = range_buckets(key, opened.options.buckets)
             report = compact_buckets(
-                [bucket], store=opened.store, options=opened.options, now=opened.now
+                numbers, store=opened.store, options=opened.options, now=opened.now
             )
             written += report.total("bytes_written")
-            files += gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
+            for bucket in numbers:
+                files += gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
     return Output({"bytes_written": written, "files_deleted": files})

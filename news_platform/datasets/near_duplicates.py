@@ -154,18 +154,3 @@ CLUSTER_BANDS = Dataset(
     ),
     partition_columns=_DAY,
 )
-
-
-def near_duplicates_path(day: str) -> str:
-    """Return the path of the clusters of one day, relative to the root."""
-    return f"{NEAR_DUPLICATES.name}/date={day}/part-0.parquet"
-
-
-def sketches_path(day: str) -> str:
-    """Return the path of the sketches of one day, relative to the root."""
-    return f"{CLUSTER_SKETCHES.name}/date={day}/part-0.parquet"
-
-
-def bands_path(day: str) -> str:
-    """Return the path of the band keys of one day, relative to the root."""
-    return f"{CLUSTER_BANDS.name}/date={day}/part-0.parquet"

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import dagster as dg
 import polars as pl
 
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.defs.assets import PartitionMetadata, dataset_asset, rebuild_rule
 from news_platform.defs.checks import check
 from news_platform.defs.metadata import preview
@@ -43,14 +43,14 @@ def near_duplicates(context: dg.AssetExecutionContext, platform: Platform) -> Pa
                 {
                     **asdict(report),
                     "dagster/partition_row_count": report.articles,
-                    "dagster/uri": store.uri(near_duplicates_path(day)),
+                    "dagster/uri": store.uri(NEAR_DUPLICATES.place.path(date=day)),
                     "largest_clusters": _largest(_rows(store, day)),
                 },
             )
 
 
 def _rows(store: ObjectStore, day: str) -> pl.DataFrame:
-    return read_table(store, near_duplicates_path(day), NEAR_DUPLICATES)
+    return read_table(store, NEAR_DUPLICATES.place.path(date=day), NEAR_DUPLICATES)
 
 
 def _largest(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rensa import RMinHash
 
-from news_platform.datasets.near_duplicates import bands_path, sketches_path
+from news_platform.datasets.near_duplicates import CLUSTER_BANDS, CLUSTER_SKETCHES
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames
 from news_platform.text.normalize import shingles
@@ -147,7 +147,10 @@ def find_candidates(
     # Imported where they are used, as numpy is: every process loads this module.
     import duckdb
 
-    files = [_local_copy(store, bands_path(day), scratch / f"{day}.parquet") for day in days]
+    files = [
+        _local_copy(store, CLUSTER_BANDS.place.path(date=day), scratch / f"{day}.parquet")
+        for day in days
+    ]
     last = len(days) - 1
     union = " union all ".join(
         f"select {number} as day, place, {number == last} and is_new as is_new, "
@@ -238,7 +241,7 @@ def _read_places(
     found: dict[int, _StoredText] = {}
     start = 0
     columns = ("text_key", "source", "url_hash", "shingles")
-    for frame in iter_frames(store, sketches_path(day), columns=columns):
+    for frame in iter_frames(store, CLUSTER_SKETCHES.place.path(date=day), columns=columns):
         inside = sorted(place - start for place in places if start <= place < start + frame.height)
         for place, row in zip(inside, frame.select(*columns)[inside].rows(), strict=True):
             found[start + place] = _StoredText(*row)

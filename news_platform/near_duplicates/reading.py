@@ -10,7 +10,6 @@ from news_platform.datasets.near_duplicates import (
     ARTICLE_CLUSTERS,
     NEAR_DUPLICATES,
     TEXT_CLUSTERS,
-    near_duplicates_path,
 )
 from news_platform.near_duplicates.candidates import ArticleKey
 from news_platform.storage.objects.store import ObjectStore
@@ -19,7 +18,7 @@ from news_platform.storage.parquet import path_values, scan_table
 
 def iter_merges(store: ObjectStore, days: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the clusters that ended on some days, each with the one that went on."""
-    paths = [near_duplicates_path(day) for day in days]
+    paths = [NEAR_DUPLICATES.place.path(date=day) for day in days]
     rows = scan_table(store, paths, NEAR_DUPLICATES).filter(pl.col("merged_ids").is_not_null())
     yield from rows.select("merged_ids", "cluster_id").explode("merged_ids").collect().iter_rows()
 
@@ -87,7 +86,9 @@ def _stored_days(store: ObjectStore) -> list[str]:
 
 
 def _scan(store: ObjectStore, days: Iterable[str]) -> pl.LazyFrame:
-    return scan_table(store, [near_duplicates_path(day) for day in days], NEAR_DUPLICATES)
+    return scan_table(
+        store, [NEAR_DUPLICATES.place.path(date=day) for day in days], NEAR_DUPLICATES
+    )
 
 
 def _names(store: ObjectStore, days: Iterable[str]) -> Mapping[str, str]:

@@ -20,9 +20,6 @@ from news_platform.datasets.near_duplicates import (
     CLUSTER_BANDS,
     CLUSTER_SKETCHES,
     NEAR_DUPLICATES,
-    bands_path,
-    near_duplicates_path,
-    sketches_path,
 )
 from news_platform.isolation.boundary import boundary
 from news_platform.near_duplicates.candidates import (
@@ -114,7 +111,7 @@ def cluster_window(
     options = SketchOptions()
     today = _sketch_day(store, day, options, takedowns)
     for one in earlier:
-        if not store.exists(bands_path(one)):  # expired: see `expire_sketches`
+        if not store.exists(CLUSTER_BANDS.place.path(date=one)):  # expired: see `expire_sketches`
             _write_sketches(store, one, _sketch_day(store, one, options, takedowns), ())
     twins = _twins(store, earlier, today)
     # Stored first: the day's own texts are candidates like those of earlier days.
@@ -126,7 +123,7 @@ def cluster_window(
     known = _known(store, earlier, {*twins.values(), *others})
     found = _Clusters(known, today, twins, alike)
     rows = found.frame(_earlier_sizes(store, earlier, known, found))
-    write_table(store, near_duplicates_path(day), rows, NEAR_DUPLICATES)
+    write_table(store, NEAR_DUPLICATES.place.path(date=day), rows, NEAR_DUPLICATES)
     members = rows.filter(pl.col("jaccard").is_not_null())
     return WindowReport(
         articles=len(today.articles),
@@ -189,8 +186,10 @@ def _sketch(url: str, text: str, options: SketchOptions, left_out: Counter[str])
 
 
 def _write_sketches(store: ObjectStore, day: str, today: _Day, twins: Collection[str]) -> None:
-    write_table(store, sketches_path(day), _sketch_frame(today), CLUSTER_SKETCHES)
-    write_table(store, bands_path(day), _band_frame(today, twins), CLUSTER_BANDS)
+    write_table(
+        store, CLUSTER_SKETCHES.place.path(date=day), _sketch_frame(today), CLUSTER_SKETCHES
+    )
+    write_table(store, CLUSTER_BANDS.place.path(date=day), _band_frame(today, twins), CLUSTER_BANDS)
 
 
 def _sketch_frame(today: _Day) -> pl.DataFrame:
@@ -216,7 +215,7 @@ def _twins(store: ObjectStore, days: Sequence[str], today: _Day) -> dict[str, Ar
     found: dict[str, ArticleKey] = {}
     columns = ("text_key", "source", "url_hash")
     for day in days:
-        for frame in iter_frames(store, sketches_path(day), columns=columns):
+        for frame in iter_frames(store, CLUSTER_SKETCHES.place.path(date=day), columns=columns):
             for key, source, url_hash in frame.select(*columns).iter_rows():
                 if key in today.sketches:
                     found.setdefault(key, (day, source, url_hash))
@@ -242,7 +241,7 @@ def _known(store: ObjectStore, days: Sequence[str], wanted: Collection[ArticleKe
     first_seen: dict[str, datetime] = {}
     for day in days:
         columns = ("source", "url_hash", "cluster_id", "first_seen_at")
-        for frame in iter_frames(store, near_duplicates_path(day), columns=columns):
+        for frame in iter_frames(store, NEAR_DUPLICATES.place.path(date=day), columns=columns):
             for source, url_hash, name, seen_at in frame.select(*columns).iter_rows():
                 if (day, source, url_hash) in wanted:
                     resolved = clusters[day, source, url_hash] = resolved_name(name, older)
@@ -259,7 +258,9 @@ def _earlier_sizes(
     wanted = {name: root for name, root in names.items() if root in found.roots}
     sizes: Counter[str] = Counter()
     for day in days:
-        for frame in iter_frames(store, near_duplicates_path(day), columns=("cluster_id",)):
+        for frame in iter_frames(
+            store, NEAR_DUPLICATES.place.path(date=day), columns=("cluster_id",)
+        ):
             sizes.update(wanted[name] for name in frame["cluster_id"] if name in wanted)
     return sizes
 

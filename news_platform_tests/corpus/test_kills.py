@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.near_duplicates.pipeline import build_day
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
@@ -76,7 +76,7 @@ class Days:
         return crawl_dataset(self.store).scan().filter(pl.col("day") == DAY).collect()
 
     def clusters(self) -> pl.DataFrame:
-        return read_table(self.store, near_duplicates_path(DAY), NEAR_DUPLICATES)
+        return read_table(self.store, NEAR_DUPLICATES.place.path(date=DAY), NEAR_DUPLICATES)
 
     @contextmanager
     def working(self, work: str) -> Iterator[Connection]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.defs.near_duplicates import (
     every_article_has_one_cluster,
     every_member_has_a_twin,
@@ -44,5 +44,7 @@ def test_clusters_that_were_changed_by_hand_are_red(
     for check, changes in damages.items():
         for change in changes:
             damaged = rows.with_columns(**change)
-            write_table(local_store, near_duplicates_path(day(0)), damaged, NEAR_DUPLICATES)
+            write_table(
+                local_store, NEAR_DUPLICATES.place.path(date=day(0)), damaged, NEAR_DUPLICATES
+            )
             assert not check.evaluate(resources, day(0)).passed, change

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from news_platform.corpus.pipeline import feed_dataset
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.near_duplicates.pipeline import build_day, wanted_days
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.storage.commit.markers import stale_partitions
@@ -54,7 +54,7 @@ class Corpus:
 
     def rows(self, number: int) -> pl.DataFrame:
         """Return what is stored of a day, with the names that it was built with."""
-        return read_table(self.store, near_duplicates_path(day(number)), NEAR_DUPLICATES)
+        return read_table(self.store, NEAR_DUPLICATES.place.path(date=day(number)), NEAR_DUPLICATES)
 
     def stale(self) -> set[str]:
         """Return the days that are out of date."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from news_platform.datasets.near_duplicates import CLUSTER_BANDS, bands_path
+from news_platform.datasets.near_duplicates import CLUSTER_BANDS
 from news_platform.near_duplicates.candidates import (
     Sketch,
     SketchOptions,
@@ -83,7 +83,7 @@ DAYS = ("2025-11-01", "2025-11-02")
 def store_bands(store: ObjectStore, day: str, keys: list[list[int]]) -> None:
     rows = {"place": range(len(keys)), "bands": keys, "is_new": [True] * len(keys)}
     frame = pl.DataFrame(rows, schema=dict(CLUSTER_BANDS.schema))
-    write_table(store, bands_path(day), frame, CLUSTER_BANDS)
+    write_table(store, CLUSTER_BANDS.place.path(date=day), frame, CLUSTER_BANDS)
 
 
 def found(

@@ -184,7 +184,7 @@ class SheetsEmulator:
             return "BatchUpdateSpreadsheetResponse", {"spreadsheetId": book.id, "replies": replies}
         if batch:
             return _batch_values(book, batch, request)
-        return _values(book, span, act, request, body) if span else ("Spreadsheet", book.document())
+        return _values(book, span, act, request) if span else ("Spreadsheet", book.document())
 
 
 def _batch_values(book: Book, verb: str, request: Request) -> tuple[str, Body]:
@@ -194,18 +194,10 @@ def _batch_values(book: Book, verb: str, request: Request) -> tuple[str, Body]:
     raise Invalid(f"the emulator has no values:{verb}")
 
 
-def _values(
-    book: Book, span: str, act: str | None, request: Request, body: Body
-) -> tuple[str, Body]:
-    if act:
-        raise Invalid(f"the emulator has no values:{act}")
-    if request.method == "GET":
-        return "ValueRange", values.get_values(book, span, _reading(request))
-    check(_SHEETS, "ValueRange", body)
-    option = request.query.get("valueInputOption", [""])[0]
-    if option not in ("RAW", "USER_ENTERED"):
-        raise Invalid("'valueInputOption' is required but not specified")
-    return "UpdateValuesResponse", values.update_values(book, span, body, option=option)
+def _values(book: Book, span: str, act: str | None, request: Request) -> tuple[str, Body]:
+    if act or request.method != "GET":
+        raise Invalid(f"the emulator has no {request.method} of values:{act or 'update'}")
+    return "ValueRange", values.get_values(book, span, _reading(request))
 
 
 def _reading(request: Request) -> values.Reading:

@@ -1,11 +1,11 @@
-"""The values methods that we and a person with gspread need: get, batchGet and update."""
+"""The values methods that we and gspread need: get and batchGet."""
 
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
 from news_platform_tests.emulators.sheets.a1 import Range, parse, written
-from news_platform_tests.emulators.sheets.cells import Formula, Value, display, typed, unformatted
+from news_platform_tests.emulators.sheets.cells import Formula, Value, display, unformatted
 from news_platform_tests.emulators.sheets.changes import Body, Book
 from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
 
@@ -29,7 +29,7 @@ class Reading:
             return value if self.valueRenderOption == "FORMULA" else "#NAME?"
         if self.valueRenderOption == "FORMATTED_VALUE":
             return display(value)
-        return unformatted(value, dates_as_text=self.dateTimeRenderOption == "FORMATTED_STRING")
+        return unformatted(value)
 
 
 _READING = {
@@ -56,22 +56,6 @@ def batch_get(book: Book, ranges: list[str], reading: Reading) -> Body:
     return {"spreadsheetId": book.id, "valueRanges": found}
 
 
-def update_values(book: Book, text: str, body: Body, *, option: str) -> Body:
-    """Answer values.update; the grid must be large enough, and null leaves a cell as it is."""
-    found = parse(text)
-    sheet = book.titled(found.title)
-    values = _entered(body, option)
-    kept = [
-        [
-            sheet.cell(row, column) if value is None else value
-            for column, value in enumerate(new, found.left)
-        ]
-        for row, new in enumerate(values, found.top)
-    ]
-    sheet.put(found.top, found.left, kept)
-    return _updated(book, sheet, replace(found, title=None), values)
-
-
 def _columns(rows: list[list[Any]]) -> list[list[Any]]:
     return [list(column) for column in zip_longest(*rows, fillvalue="")]
 
@@ -82,30 +66,3 @@ def _closed(sheet: Sheet, found: Range) -> Range:
         bottom=sheet.row_count if found.bottom is None else found.bottom,
         right=sheet.column_count if found.right is None else found.right,
     )
-
-
-def _entered(body: Body, option: str) -> list[list[Value]]:
-    rows = body.get("values", [])
-    if body.get("majorDimension") == "COLUMNS":
-        rows = _columns(rows)
-    return [[_value(value, option) for value in row] for row in rows]
-
-
-def _value(value: Any, option: str) -> Value:
-    """Return the value to store: unchanged with RAW, otherwise as if a person had typed it."""
-    if option == "RAW" or not isinstance(value, str):
-        kept: Value = value
-        return kept
-    return typed(value)
-
-
-def _updated(book: Book, sheet: Sheet, at: Range, values: list[list[Value]]) -> Body:
-    width = max(map(len, values), default=0)
-    area = Range(None, at.top, at.left, at.top + len(values), at.left + width)
-    return {
-        "spreadsheetId": book.id,
-        "updatedRange": written(sheet.title, area),
-        "updatedRows": len(values),
-        "updatedColumns": width,
-        "updatedCells": sum(map(len, values)),
-    }

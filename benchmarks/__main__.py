@@ -18,7 +18,11 @@ import benchmarks
 
 BENCHMARKS = (
     "articles",
+    "article_speed",
+    "category",
     "ccnews",
+    "ccnews_seed",
+    "crawl_day",
     "domain_store",
     "domain_metadata",
     "newsroom",

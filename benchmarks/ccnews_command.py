@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.ccnews_runs import NAME
 
 # Records that a start reads: some pages, so that whatever is loaded once is loaded.
-_FIRST_RECORDS = 40
+FIRST_RECORDS = 40
 
 
 def command_share(small: Path, *, copies: int, turns: int) -> list[float]:
@@ -24,7 +24,7 @@ def command_share(small: Path, *, copies: int, turns: int) -> list[float]:
         warc, start = Path(folder) / "whole" / NAME, Path(folder) / "start" / NAME
         for path, body in (
             (warc, small.read_bytes() * copies),
-            (start, first_members(small.read_bytes(), _FIRST_RECORDS)),
+            (start, first_members(small.read_bytes(), FIRST_RECORDS)),
         ):
             path.parent.mkdir()
             path.write_bytes(body)

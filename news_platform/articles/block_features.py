@@ -14,8 +14,16 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from news_platform.articles.blocks import HEADINGS, Ints, RootPaths, TextBlocks, count_unspaced
-from news_platform.articles.boilerplate import is_credit, is_date, is_pointer
+from news_platform.articles.blocks import (
+    HEADINGS,
+    Ints,
+    RootPaths,
+    TextBlocks,
+    count_unspaced,
+    is_credit,
+    is_date,
+    is_pointer,
+)
 from news_platform.text.normalize import normalize_letters
 
 _SENTENCE_ENDS = frozenset(".!?…:;\"”»’'。！？)")

@@ -20,8 +20,7 @@ from news_platform.articles.block_features import (
     block_table,
 )
 from news_platform.articles.block_model import SCORE_UNIT, load_model
-from news_platform.articles.blocks import HEADINGS, Ints, TextBlocks, text_blocks
-from news_platform.articles.boilerplate import is_notice
+from news_platform.articles.blocks import HEADINGS, Ints, TextBlocks, is_notice, text_blocks
 from news_platform.text.normalize import normalize_letters
 
 # Blocks are kept from the log-odds of these that promises the best text; of equal promises, the

@@ -1,7 +1,6 @@
 """Extract the article of a news page: text, title, authors, date, section, tags, links."""
 
 import logging
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -46,16 +45,20 @@ _TYPE_BY_KIND = {
     "ImageGallery": "gallery",
     "MediaGallery": "gallery",
 }
-_TYPE_BY_WORD = {
-    name: frozenset(words.split())
-    for name, words in {
-        "opinion": "opinion opinions editorial commentisfree kommentar meinung",
-        "live": "live liveblog ticker",
-        "gallery": "gallery galleries galerie fotostrecke bildergalerie slideshow diaporama",
+# Folders of an address; the slug of an article is a headline and says nothing about its type.
+_TYPE_BY_FOLDER = {
+    folder: name
+    for name, folders in {
+        "opinion": "opinion opinions op-ed editorial editorials commentisfree kommentar kommentare "
+        "meinung opinie tribune columnists",
+        "live": "live liveblog live-blog live-updates liveticker ticker direct",
+        "gallery": "gallery galleries galerie galerien fotostrecke bildergalerie slideshow "
+        "diaporama photos fotos galeri galeria",
         "video": "video videos watch",
         "review": "review reviews",
         "blog": "blog blogs",
     }.items()
+    for folder in folders.split()
 }
 
 
@@ -182,13 +185,13 @@ def extract_page(page: tuple[bytes, str, str | None]) -> Article:
 def article_type(kind: str, *, url: str) -> str:
     """Return news, opinion, live, gallery, review, video, blog, analysis or sponsored.
 
-    The stated schema.org type decides, otherwise the words in the URL's path.
+    The stated schema.org type decides, otherwise the first folder of the URL that names a type.
     """
     stated = _TYPE_BY_KIND.get(kind)
     if stated:
         return stated
-    words = frozenset(re.split(r"[^a-z]+", urlsplit(url).path.lower()))
-    return next((name for name, signs in _TYPE_BY_WORD.items() if words & signs), "news")
+    folders = urlsplit(url).path.lower().strip("/").split("/")[:-1]
+    return next((_TYPE_BY_FOLDER[name] for name in folders if name in _TYPE_BY_FOLDER), "news")
 
 
 def _language(text: str, *, declared: str) -> Language:

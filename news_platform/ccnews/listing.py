@@ -12,14 +12,24 @@ last grew.
 import gzip
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 
-from news_platform.datasets.raw_news import Warc, listing_path, parse_warc_path, warc_time
+from news_platform.datasets.raw_news import (
+    Warc,
+    last_day,
+    listing_path,
+    month_of,
+    next_month,
+    parse_warc_path,
+    previous_month,
+    warc_time,
+)
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.commit.collected import collected_names, collected_names_of_month
+from news_platform.storage.commit.collected import collected_names, list_collected_month
 from news_platform.storage.commit.markers import content_tag, fingerprint
 from news_platform.storage.objects.store import ObjectStore
 
@@ -102,25 +112,19 @@ def read_copy(root: ObjectStore, *, month: date) -> Listing | None:
 
 
 def listed_warcs(crawl: ObjectStore, root: ObjectStore, *, day: date) -> tuple[Warc, ...]:
-    """Return the WARCs that the crawl lists for a day."""
-    listing = fetch_listing(crawl, root, month=day.replace(day=1))
-    return listing.days().get(day, ()) if listing else ()
+    """Return the WARCs that the crawl lists for a day, also under the months beside its own."""
+    found = (fetch_listing(crawl, root, month=month) for month in _months_around(day))
+    return _of_day(found, day)
 
 
-def month_of(day: date) -> date:
-    """Return the first day of the day's month."""
-    return day.replace(day=1)
+def _months_around(day: date) -> tuple[date, ...]:
+    return previous_month(day), month_of(day), next_month(day)
 
 
-def next_month(month: date) -> date:
-    """Return the first day of the next month."""
-    # Four days after the 28th is in the next month, whatever the length of this one.
-    return (month.replace(day=28) + timedelta(days=4)).replace(day=1)
-
-
-def previous_month(month: date) -> date:
-    """Return the first day of the previous month."""
-    return (month.replace(day=1) - timedelta(days=1)).replace(day=1)
+def _of_day(listings: Iterable[Listing | None], day: date) -> tuple[Warc, ...]:
+    """Return the WARCs of a day in the order of their names; one that is listed twice once."""
+    found = {warc.name: warc for one in listings if one for warc in one.days().get(day, ())}
+    return tuple(sorted(found.values()))
 
 
 def _copy_path(month: date) -> str:
@@ -170,13 +174,15 @@ class FollowScope:
     """
 
     since: str
+    last: date
     followed: frozenset[str]
     max_warcs: int | None
     republished: frozenset[str] = frozenset()
 
     def contains(self, day: date) -> bool:
-        """Return whether a day is followed."""
-        return day.isoformat() >= self.since or day.isoformat() in self.followed
+        """Return whether a day is followed; one that has not come is a mistake in a name."""
+        is_followed = day.isoformat() >= self.since or day.isoformat() in self.followed
+        return is_followed and day <= self.last
 
     def older_months(self, before: date) -> list[date]:
         """Return the months before this one that have a followed day, newest first."""
@@ -208,38 +214,35 @@ def check_listings(
     found = (fetch_listing(crawl, root, month=month, keep=keep) for month in months)
     recent = [listing for listing in found if listing]
     # A new installation starts with the newest listed day instead of ten years of history.
-    since = state.since or _newest_day(recent)
+    last = last_day(today)
+    days = (day for listing in recent for day in listing.days() if day <= last)
+    since = state.since or max(map(str, days), default=None)
     if since is None:
         return FollowReport({}, (), state)
-    scope = FollowScope(since, frozenset(followed), max_warcs, frozenset(republished))
+    scope = FollowScope(since, last, frozenset(followed), max_warcs, frozenset(republished))
     stale = {
         day: value for listing in recent for day, value in _stale_days(root, listing, scope).items()
     }
     settled = dict(state.settled)
-    oldest_recent = previous_month(today)
-    for month in _due(scope.older_months(oldest_recent), settled, turn=state.turn):
+    for month in _due(scope.older_months(previous_month(today)), settled, turn=state.turn):
         older = fetch_listing(crawl, root, month=month, keep=keep)
         stale |= _check_older_month(older, root, month, scope=scope, settled=settled)
     return FollowReport(
         stale=dict(sorted(stale.items(), reverse=True)),
-        changed=tuple(one for one in recent if state.seen.get(_key(one.month)) != one.etag),
+        changed=tuple(one for one in recent if state.seen.get(str(one.month)) != one.etag),
         state=FollowState(
             since=since,
             turn=state.turn + 1,
             settled=settled,
-            seen={_key(listing.month): listing.etag for listing in recent},
+            seen={str(listing.month): listing.etag for listing in recent},
         ),
     )
 
 
-def _newest_day(listings: Sequence[Listing]) -> str | None:
-    return max((day.isoformat() for one in listings for day in one.days()), default=None)
-
-
 def _due(older: Sequence[date], settled: Mapping[str, str], *, turn: int) -> list[date]:
     """Return the older months that this tick checks."""
-    complete = [month for month in older if _key(month) in settled]
-    open_months = [month for month in older if _key(month) not in settled]
+    complete = [month for month in older if str(month) in settled]
+    open_months = [month for month in older if str(month) not in settled]
     start = turn * _SETTLED_PER_TICK % len(complete) if complete else 0
     return open_months[:_UNSETTLED_PER_TICK] + complete[start : start + _SETTLED_PER_TICK]
 
@@ -257,31 +260,34 @@ def _check_older_month(
     again = {warc.name for warc in listing.warcs} & scope.republished if listing else ()
     token = fingerprint([listing.etag if listing else "", *map(str, days), *again])
     # Nothing was added and no further day is followed since the month was complete.
-    if listing is None or settled.get(_key(month)) == token:
-        settled[_key(month)] = token
+    if listing is None or settled.get(str(month)) == token:
+        settled[str(month)] = token
         return {}
     stale = _stale_days(root, listing, scope)
-    settled.pop(_key(month), None)
+    settled.pop(str(month), None)
     if not stale:
-        settled[_key(month)] = token
+        settled[str(month)] = token
     return stale
 
 
 def _stale_days(root: ObjectStore, listing: Listing, scope: FollowScope) -> Mapping[str, str]:
     """Return the followed days that lack a listed WARC."""
-    collected = collected_names_of_month(root, month=listing.month) - scope.republished
+    days = {day: warcs for day, warcs in listing.days().items() if scope.contains(day)}
+    collected = {
+        (unit.day, unit.warc)
+        for month in {month_of(day) for day in days}
+        for unit in list_collected_month(root, month)
+        if unit.warc not in scope.republished
+    }
+    held = Counter(day for day, _ in collected)
     stale: dict[str, str] = {}
-    for day, warcs in listing.days().items():
-        if scope.contains(day):
-            held = sum(warc.name in collected for warc in warcs)
-            wanted = len(warcs) if scope.max_warcs is None else min(len(warcs), scope.max_warcs)
-            if held < wanted:
-                stale[day.isoformat()] = fingerprint(warc.name for warc in warcs)
+    for day, warcs in days.items():
+        lacking = sum((day.isoformat(), warc.name) not in collected for warc in warcs)
+        # Like the run of the day: what is collected counts, even if it is not listed any more.
+        room = lacking if scope.max_warcs is None else scope.max_warcs - held[day.isoformat()]
+        if min(lacking, room) > 0:
+            stale[day.isoformat()] = fingerprint(warc.name for warc in warcs)
     return stale
-
-
-def _key(month: date) -> str:
-    return month.isoformat()
 
 
 # The run that collects the last WARCs of a day gets this long before others go without them.
@@ -419,9 +425,8 @@ def unsettled_days(
         )
         if now < moment:
             unsettled[day] = Unsettled(_reason(day, newest, day in followed), moment)
-        elif now < moment + _COLLECTING and (lacking := _lacking(root, day)):
-            reason = f"raw_news lacks {lacking} WARCs of the day"
-            unsettled[day] = Unsettled(reason, moment + _COLLECTING)
+        elif now < moment + _COLLECTING and (count := _lacking(root, day)):
+            unsettled[day] = Unsettled(f"raw_news lacks {count} WARCs", moment + _COLLECTING)
     return unsettled
 
 
@@ -432,8 +437,7 @@ def _reason(day: date, newest_listed: date, is_followed: bool) -> str:
 
 
 def _lacking(root: ObjectStore, day: date) -> int:
-    listing = read_copy(root, month=month_of(day))
-    listed = listing.days().get(day, ()) if listing else ()
+    listed = _of_day((read_copy(root, month=month) for month in _months_around(day)), day)
     return len({warc.name for warc in listed} - collected_names(root, day=day))
 
 

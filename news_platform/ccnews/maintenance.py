@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 import polars as pl
 
-from news_platform.ccnews.listing import first_answering, listed_warcs, month_of
+from news_platform.ccnews.listing import first_answering, listed_warcs
 from news_platform.datasets.collected import COLLECTED, Collected
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.raw_news import (
@@ -25,6 +25,7 @@ from news_platform.datasets.raw_news import (
     FEED_CANDIDATES,
     RAW_NEWS,
     Warc,
+    month_of,
 )
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.storage.commit.collected import (

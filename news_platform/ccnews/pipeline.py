@@ -4,6 +4,7 @@ Start here. `collect_day` compares the crawl's listing with the markers of the W
 collected already; `collect_warcs` checks the disks and runs one task per WARC (`pool`, `worker`).
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -96,6 +97,22 @@ class WarcSource:
             with suppress(StorageError):
                 return source.head(self.path)
         return None
+
+    def is_source_of(self, marker: Collected) -> bool:
+        """Return whether a marker was made from the bytes that are here now.
+
+        Those of a local file are compared; of a remote one, what its server states about it.
+        """
+        found = self.info()
+        if found is None or found.size_bytes != marker.source_bytes:
+            return False
+        for source in self.sources:
+            if source.local_folder is not None and marker.source_digest:
+                with (source.local_folder / self.path).open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                return digest == marker.source_digest
+        is_same_place = marker.source in {source.uri(self.path) for source in self.sources}
+        return not is_same_place or marker.source_etag in ("", found.etag)
 
     def size_bytes(self) -> int | None:
         """Return the size that the first answering source states; None if no source answers."""
@@ -228,14 +245,19 @@ def plan_day(
     collected = {unit.warc for unit in units} - damaged_warcs(root, day=day) - republished
     # A cap counts what is collected already, so that a second run of the day adds nothing.
     room = None if options.max_warcs is None else max(0, options.max_warcs - len(collected))
-    missing = tuple(warc for warc in listed if warc.name not in collected)
+    # What was collected before and must be read again comes first, or a cap could keep it out.
+    known = {unit.warc for unit in units}
+    missing = sorted(
+        (warc for warc in listed if warc.name not in collected),
+        key=lambda warc: warc.name not in known,
+    )
     wanted = {
         RebuildMode.missing: frozenset[str](),
         RebuildMode.outdated: outdated_names(units, options),
         RebuildMode.all: frozenset(collected),
     }[redo]
     again = tuple(warc for warc in listed if warc.name in collected & wanted)
-    return DayPlan(day, listed, missing[:room], again)
+    return DayPlan(day, listed, tuple(missing[:room]), again)
 
 
 def outdated_days(

@@ -39,6 +39,7 @@ from news_platform.datasets.raw_news import (
     DROPPED_RESPONSES,
     FEED_CANDIDATES,
     RAW_NEWS,
+    last_day,
     raw_news_day_prefix,
     raw_news_path,
     side_path,
@@ -50,6 +51,7 @@ from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.storage.commit.collected import (
     delete_other_markers,
     find_collected,
+    list_collected,
     retract_collected,
 )
 from news_platform.storage.commit.publish import publish
@@ -266,11 +268,18 @@ def _write_page(
 
 def _read_day(task: CollectTask, source: ObjectStore) -> date:
     """Return the day in the WARC's name, or else that of its first record."""
-    if day := warc_day(task.warc_name):
+    day = warc_day(task.warc_name)
+    if day is None:
+        with source.stream(task.path) as stream:
+            day = first_record_day(stream)
+    if day and day > last_day(task.now.date()):
+        raise InputError(
+            f"WARC {task.warc_name!r} is of {day}, which has not come: correct its name or the "
+            "clock of this machine",
+            thing=task.warc_name,
+        )
+    if day:
         return day
-    with source.stream(task.path) as stream:
-        if day := first_record_day(stream):
-            return day
     raise InputError(
         f"WARC {task.warc_name!r} has no day: expected a timestamp in its name or a WARC-Date in "
         "its first record",
@@ -305,6 +314,19 @@ def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> 
         retract=partial(retract_collected, root, day=day, warc=warc_name),
     )
     delete_other_markers(root, marker)
+    if warc_day(warc_name) is None:
+        _remove_from_other_days(root, marker)
+
+
+def _remove_from_other_days(root: ObjectStore, marker: Collected) -> None:
+    """Remove what an earlier file of this name gave: without a day in it, its records decided."""
+    for unit in list_collected(root):
+        day = date.fromisoformat(unit.day)
+        if unit.warc != marker.warc or day == marker.day:
+            continue
+        retract_collected(root, day=day, warc=unit.warc)
+        folders = _stored_folders(root, day, unit.warc)
+        root.delete([info.path for folder in folders for info in root.list(folder)])
 
 
 def _stored_folders(root: ObjectStore, day: date, warc_name: str) -> list[str]:

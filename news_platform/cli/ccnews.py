@@ -20,6 +20,7 @@ from news_platform.ccnews.pipeline import (
     RebuildMode,
     WarcSource,
     collect_warcs,
+    damaged_warcs,
     outdated,
     outdated_days,
     outdated_names,
@@ -306,13 +307,16 @@ def _outdated_warcs(resources: Resources, older_than: str | None) -> Iterator[Wa
 
 
 def _is_collected(warc: WarcSource, resources: Resources, redo: RebuildMode) -> bool:
-    """Return whether the WARC has a marker of the same size that need not be redone."""
+    """Return whether the WARC's bytes have a marker and files, and need not be read again."""
     day = warc_day(warc.warc_name)
     # Without a day in its name, the place of the marker is known only after reading.
     if day is None or redo is RebuildMode.all:
         return False
-    marker = find_collected(resources.data_root.store, day=day, warc=warc.warc_name)
-    if marker is None or marker.source_bytes != warc.size_bytes():
+    store = resources.data_root.store
+    marker = find_collected(store, day=day, warc=warc.warc_name)
+    if marker is None or not warc.is_source_of(marker):
+        return False
+    if warc.warc_name in damaged_warcs(store, day=day):
         return False
     current = collect_options(resources.settings.ccnews).recipe
     is_current = marker.is_expired or recipe_of(marker.fingerprint) == current

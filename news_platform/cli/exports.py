@@ -27,10 +27,9 @@ from news_platform.datasets.feeds import CATEGORIES
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import scan_article_clusters
 from news_platform.resources import Resources
-from news_platform.rss.export import delta_since, export_days
+from news_platform.rss.export import delta_since, export_days, write_feed_days
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
 from news_platform.rss.exports.selection import Order, Selection, count_reposts
-from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import parse_query
 from news_platform.storage.commit.root import RootAccess
@@ -53,12 +52,12 @@ _SUFFIXES: Mapping[str, FileFormat] = {
 def _since(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        # The ledger is in UTC, and so is a date without a time zone.
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise InputError(
             f"invalid date {text!r}: expected ISO 8601, such as 2025-11-01", thing=text
         ) from error
-    # The ledger is in UTC, and so is a date without a time zone.
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @command(access=lambda daily, **_: RootAccess.WRITE if daily else RootAccess.READ)

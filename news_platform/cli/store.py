@@ -12,7 +12,11 @@ from rich.progress import Progress
 from news_platform.cli.command import DAY, Output, allow_removal_option, command, count_type, echo
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS, DOMAIN_CATALOG
-from news_platform.domain_store.building.builder import require_allowed, staging_removal
+from news_platform.domain_store.building.builder import (
+    batch_removal,
+    require_allowed,
+    staging_removal,
+)
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import read_stats, write_catalog
 from news_platform.domain_store.layout import BuildOptions, range_buckets, range_keys
@@ -31,6 +35,7 @@ from news_platform.domain_store.pipeline import (
 )
 from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.rows import (
+    count_rows,
     day_input,
     matching_input,
     validated_crawl_name,
@@ -93,6 +98,8 @@ def build(resources: Resources, batch: str | None, rows: str | None, allow_remov
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
             found = matching_input(rows, options=store_options(resources.settings))
+            # Before the batch is replaced: a refused removal must leave stage 1 unchanged.
+            require_allowed(batch_removal(opened.store, name, count_rows(found)), opened.options)
             stage_input(
                 found, store=opened.store, batch=name, options=opened.options, now=opened.now
             )

@@ -6,8 +6,7 @@ from datetime import datetime
 
 import polars as pl
 
-from news_platform.articles.article import Article
-from news_platform.articles.category import guess_category
+from news_platform.articles.article import Article, guess_category
 from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES, FEED_SOURCE
 from news_platform.datasets.feeds import ARTICLES
 from news_platform.text.normalize import count_words, text_hash

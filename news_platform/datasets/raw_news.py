@@ -7,7 +7,7 @@ that gave no page, and why. Each has one file per WARC.
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -76,6 +76,27 @@ def warc_time(name: str) -> datetime | None:
         return datetime.fromisoformat(f"{found[1][:8]}T{found[1][8:]}+0000") if found else None
     except ValueError:
         return None
+
+
+def month_of(day: date) -> date:
+    """Return the first day of the day's month."""
+    return day.replace(day=1)
+
+
+def next_month(month: date) -> date:
+    """Return the first day of the next month."""
+    # Four days after the 28th is in the next month, whatever the length of this one.
+    return (month.replace(day=28) + timedelta(days=4)).replace(day=1)
+
+
+def previous_month(month: date) -> date:
+    """Return the first day of the previous month."""
+    return (month.replace(day=1) - timedelta(days=1)).replace(day=1)
+
+
+def last_day(today: date) -> date:
+    """Return the last day that a WARC can be of: somewhere it is tomorrow already."""
+    return today + timedelta(days=1)
 
 
 def parse_warc_path(line: str) -> Warc | None:

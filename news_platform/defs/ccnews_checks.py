@@ -5,8 +5,8 @@ from datetime import date
 
 import dagster as dg
 
-from news_platform.ccnews.listing import first_answering, listed_warcs, previous_month, read_copy
-from news_platform.datasets.raw_news import RAW_NEWS, Warc
+from news_platform.ccnews.listing import first_answering, listed_warcs, read_copy
+from news_platform.datasets.raw_news import RAW_NEWS, Warc, previous_month
 from news_platform.defs.checks import check, check_result
 from news_platform.defs.metadata import markdown_table
 from news_platform.resources import Resources

@@ -300,7 +300,8 @@ def compact_corpus(context: dg.OpExecutionContext, platform: Platform) -> None:
     for dataset in (crawl_dataset(store), feed_dataset(store)):
         counts = asdict(dataset.maintain(corpus_options(settings).grace))
         done |= {f"{dataset.table.name}_{what}": count for what, count in counts.items()}
-    deleted = expire_sketches(store, days=settings.cluster_days)
+    today = platform.clock.now().date()
+    deleted = expire_sketches(store, days=settings.cluster_days, today=today)
     context.add_output_metadata({**done, "sketches_deleted": deleted})
 
 

@@ -32,8 +32,7 @@ from news_platform.resources import (
 from news_platform.rss import pipeline
 from news_platform.rss.article_files import PAGES_FOLDER, WorkPlaces, work_places
 from news_platform.rss.discovery import FeedAccess
-from news_platform.rss.export import WHOLE_LEDGER, changed_days
-from news_platform.rss.feed_days import write_feed_days
+from news_platform.rss.export import WHOLE_LEDGER, changed_days, write_feed_days
 from news_platform.rss.feed_list import apply_listing, candidate_feeds, listed_feeds
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.feeds import FeedEntry

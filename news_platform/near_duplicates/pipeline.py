@@ -7,6 +7,7 @@ that follows it stale.
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import date
 
 from news_platform.datasets.corpus import DELTA_TABLES
 from news_platform.datasets.near_duplicates import (
@@ -96,12 +97,13 @@ def build_day(
     return report
 
 
-def expire_sketches(store: ObjectStore, *, days: int) -> int:
+def expire_sketches(store: ObjectStore, *, days: int, today: date = date.max) -> int:
     """Delete the sketches that no new day is compared with; return how many files.
 
     They take 2 KB per article. A late day makes those that it needs again.
     """
-    newest = max(clustered_days(store), default="")
+    known = clustered_days(store)
+    newest = max((day for day in known if day <= str(today)), default="")
     if not newest:
         return 0
     kept = frozenset((newest, *window_days(newest, 2 * days)))

@@ -19,6 +19,7 @@ from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import ConfigError, FetchError, InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, consume_claims
 from news_platform.isolation.pool import Done, Pool
+from news_platform.rss.article_columns import has_items
 from news_platform.rss.feed_settings import parse_settings, private_headers
 from news_platform.rss.feeds import Feed, FeedEntry
 from news_platform.rss.ledger.entries import (
@@ -27,7 +28,6 @@ from news_platform.rss.ledger.entries import (
     entries_by_url_hash,
     lists_known,
 )
-from news_platform.rss.ledger.feed_items import has_items
 from news_platform.rss.ledger.feed_rows import FeedRow, claim_feeds, move_feed, update_feeds
 from news_platform.rss.ledger.tables import FEED_POLLS
 from news_platform.rss.ledger.transactions import (

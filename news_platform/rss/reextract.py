@@ -13,11 +13,10 @@ from news_platform.articles.article import EXTRACTOR_VERSION, Article
 from news_platform.errors import StorageError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.isolation.pool import Done, Outcome, Pool
-from news_platform.rss.article_columns import article_columns, merge_article
+from news_platform.rss.article_columns import article_columns, merge_article, read_item
 from news_platform.rss.article_files import WorkPlaces, read_page
 from news_platform.rss.feed_settings import FeedSettings
 from news_platform.rss.ledger.article_store import rewrite_article
-from news_platform.rss.ledger.feed_items import read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.status import HAS_PAGE, is_older
 from news_platform.rss.ledger.tables import RAW

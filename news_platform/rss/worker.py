@@ -30,11 +30,13 @@ from news_platform.isolation.pool import Done, Pool
 from news_platform.logs import bound
 from news_platform.rss.article_columns import (
     FEED,
+    FeedItem,
     article_columns,
     feed_article,
     has_text,
     judge_claimed,
     merge_article,
+    read_item,
 )
 from news_platform.rss.article_files import WorkPlaces, full_text_path, read_references
 from news_platform.rss.feed_settings import FeedSettings, page_headers
@@ -56,7 +58,6 @@ from news_platform.rss.ledger.article_store import (
     store_article,
     taken_by,
 )
-from news_platform.rss.ledger.feed_items import FeedItem, read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.transactions import (
     LedgerTransaction,
@@ -308,11 +309,14 @@ class _WorkRun:
         """Take back the text of an article that another one leads to, if it was in doubt."""
 
         def write(transaction: LedgerTransaction) -> str:
-            return retract_article(transaction, holder.row_id, WRONG_PAGE, now=self.context.clock())
+            retract_article(transaction, holder.row_id, WRONG_PAGE, now=self.context.clock())
+            return WRONG_PAGE
 
-        if holder.is_doubtful and (retracted := await self._write(write)):
-            paths = [full_text_path(retracted)]
-            await asyncio.to_thread(self.context.places.full_texts.delete, paths)
+        if holder.is_doubtful:
+            engine = self.context.engine
+            before = await asyncio.to_thread(read_references, engine, holder.row_id)
+            await self._write(write)
+            await asyncio.to_thread(self.context.places.delete_unowned, engine, before)
 
     async def _store_feed_text(self, claim: ArticleClaim, item: FeedItem) -> str:
         article = await asyncio.to_thread(feed_article, item)

@@ -163,6 +163,10 @@ def test_links_out_are_absolute_each_once_and_to_other_hosts_only() -> None:
         ("NewsArticle", "https://post.example/live/x", "live"),
         ("ImageGallery", URL, "gallery"),
         ("Review", URL, "review"),
+        ("NewsArticle", "https://post.example/health/where-people-live-longest", "news"),
+        ("NewsArticle", "https://post.example/tech/apple-watch-11", "news"),
+        ("", "https://post.example/national-gallery-reopens", "news"),
+        ("NewsArticle", "https://post.example/watch", "news"),
     ],
 )
 def test_the_type_comes_from_the_page_or_its_address(kind: str, url: str, expected: str) -> None:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from news_platform.articles.article import guess_category
 from news_platform.articles.block_features import StatedTexts, block_table
 from news_platform.articles.block_model import WORD_COLUMNS, load_model, word_matrix
 from news_platform.articles.body import page_blocks
-from news_platform.articles.category import guess_category
 from news_platform.html.decode import parse_document
 from news_platform_tests.rss.web import page
 
@@ -30,12 +30,20 @@ def test_the_weights_fit_the_features() -> None:
         ({"url": "https://x.example/sport/a"}, "sports"),
         ({"section": "Politik"}, "politics"),
         ({"url": "https://x.example/sport/golf", "section": "Politics"}, "politics"),
-        ({"url": "https://x.example/politics/football", "text": ""}, "other"),
+        ({"url": "https://x.example/politics/football", "text": ""}, "politics"),
+        ({"url": "https://x.example/news/football-star-sues-senator"}, "other"),
+        ({"section": "Fußball"}, "sports"),
+        ({"section": "Спорт"}, "sports"),
+        ({"section": "Política"}, "politics"),
+        ({"section": "Tech", "text": "The team won the match in the league cup."}, "other"),
+        ({"section": "Food", "url": "https://x.example/sport/a"}, "other"),
+        ({"tags": ("Golf", "Volkswagen")}, "other"),
+        ({"tags": ("Berlin", "Politik")}, "politics"),
         ({"text": "The senator said the government lost the vote in parliament."}, "politics"),
-        ({"text": "The president watched the game."}, "other"),
+        ({"text": "The striker scored two goals, and the coach praised the team."}, "sports"),
     ],
 )
-def test_the_topic_is_named_by_labels_or_spoken_of_by_words(
+def test_the_category_is_stated_or_spoken_of_by_words(
     facts: dict[str, object], category: str
 ) -> None:
     given = {"url": "", "section": "", "tags": (), "title": "", "text": "", **facts}

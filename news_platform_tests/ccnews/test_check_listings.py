@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.listing import FollowReport, FollowState, check_listings
+from news_platform.ccnews.listing import (
+    FollowReport,
+    FollowState,
+    check_listings,
+    listed_warcs,
+)
 from news_platform.datasets.collected import collected_path
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import warc_name, warc_path, write_listings
@@ -90,6 +95,31 @@ def test_with_a_cap_a_day_is_complete_at_the_cap(world: World) -> None:
     world.collect(DAYS[2], 2)
     assert world.tick(max_warcs=1).stale == {}
     assert list(world.tick(max_warcs=2).stale) == ["2025-11-03"]
+
+
+def test_what_is_collected_counts_for_a_cap_even_if_it_is_not_listed(world: World) -> None:
+    world.collect(DAYS[2], 7, 8)
+    assert world.tick(max_warcs=2).stale == {}
+
+
+def test_a_warc_listed_under_the_month_before_is_asked_for_and_then_complete(world: World) -> None:
+    late = f"crawl-data/CC-NEWS/2025/10/{warc_name(DAYS[2], 9)}"
+    write_listings(world.folder, [late])
+    world.collect(DAYS[2], 1, 2)
+    assert list(world.tick().stale) == ["2025-11-03"]
+    crawl = open_store(str(world.folder))
+    assert late in {warc.path for warc in listed_warcs(crawl, world.root, day=DAYS[2])}
+    world.collect(DAYS[2], 9)
+    assert world.tick().stale == {}
+
+
+def test_a_day_that_has_not_come_is_not_followed(world: World) -> None:
+    world.listed.append((date(2099, 1, 1), 1))
+    write_listings(
+        world.folder,
+        [f"crawl-data/CC-NEWS/2025/11/{warc_name(day, number)}" for day, number in world.listed],
+    )
+    assert list(world.tick().stale) == ["2025-11-03"]
 
 
 def test_a_change_in_a_month_long_past_is_found_in_turn(world: World) -> None:

@@ -1,5 +1,6 @@
 """Collecting one WARC: rows, marker, replacement, and nothing at all when the WARC is bad."""
 
+import gzip
 import hashlib
 from datetime import date
 from pathlib import Path
@@ -126,6 +127,22 @@ def test_the_day_comes_from_the_first_record_when_the_name_has_none(
     assert marker.day == date(2025, 11, 1)
     row = scan_news(local_store).select("filename", "day").collect().row(0)
     assert row == ("my pages=1.warc.gz", "01")
+    # Another file of this name, whose first record is of another day, replaces the first.
+    other = mixed_pages(1)[0].dumped().replace(b"2025-11-01T", b"2025-11-02T")
+    source.put("my pages=1.warc.gz", gzip.compress(other))
+    collect_here("my pages=1.warc.gz", source=source, root=local_store, scratch=tmp_path / "t")
+    assert scan_news(local_store).select("day").collect().rows() == [("02",)]
+    assert not [path for path in stored_paths(local_store) if "day=01" in path]
+
+
+def test_a_warc_of_a_day_that_has_not_come_is_refused(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    path = warc_path(date(2099, 1, 1))
+    crawl = write_crawl(tmp_path / "crawl", {path: mixed_pages(1)})
+    with pytest.raises(InputError, match="of 2099-01-01, which has not come"):
+        collect_here(path, source=crawl, root=local_store, scratch=tmp_path / "s")
+    assert stored_paths(local_store) == set()
 
 
 def test_a_warc_without_any_day_is_an_input_error(local_store: ObjectStore, tmp_path: Path) -> None:

@@ -10,12 +10,16 @@ from news_platform.ccnews.listing import (
     fetch_listing,
     first_answering,
     listed_warcs,
-    next_month,
     parse_listing,
-    previous_month,
     read_copy,
 )
-from news_platform.datasets.raw_news import listing_path, parse_warc_path, warc_day
+from news_platform.datasets.raw_news import (
+    listing_path,
+    next_month,
+    parse_warc_path,
+    previous_month,
+    warc_day,
+)
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings

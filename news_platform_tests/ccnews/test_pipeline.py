@@ -42,6 +42,18 @@ def test_a_cap_counts_what_is_collected_already(
     assert len(plan.missing) == count
 
 
+def test_a_cap_does_not_keep_out_what_must_be_collected_again(
+    crawl: ObjectStore, local_store: ObjectStore
+) -> None:
+    for number in (3, 4):
+        languages = {"en": 1} if number == 4 else {}
+        write_collected(
+            local_store, replace(WARC_MARKER, warc=warc_name(DAY, number), languages=languages)
+        )
+    plan = plan_day(DAY, crawl=crawl, root=local_store, options=CollectOptions(max_warcs=2))
+    assert [warc.name for warc in plan.missing] == [warc_name(DAY, 4)]
+
+
 def test_a_warc_that_lost_a_file_counts_as_not_collected(
     crawl: ObjectStore, local_store: ObjectStore
 ) -> None:

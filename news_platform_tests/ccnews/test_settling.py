@@ -108,7 +108,7 @@ def test_a_settled_day_waits_a_little_for_the_run_that_collects_its_last_warcs(
     # First sight of the month: the WARC counts as arrived at the time in its name, 00:00:01.
     settled = -24 + 5 + 1 / 3600
     assert waits(settled - 1) == "the day has just grown"
-    assert waits(settled + 0.1) == "raw_news lacks 1 WARCs of the day"
+    assert waits(settled + 0.1) == "raw_news lacks 1 WARCs"
     assert waits(settled + 0.6) is None
 
 

@@ -31,6 +31,13 @@ def test_a_file_by_its_path_is_collected_once(crawl: Path, tmp_path: Path) -> No
     assert first["collected"][0]["day"] == "2025-11-01"
     again = CCNEWS.json(tmp_path / "root", "collect", file)
     assert (again["collected"], again["skipped"]) == ([], 1)
+    # Other bytes of the same size are another file; so is one whose output was lost.
+    data = Path(file).read_bytes()
+    Path(file).write_bytes(data[:4] + b"\1" + data[5:])  # the time in the first gzip header
+    assert len(CCNEWS.json(tmp_path / "root", "collect", file)["collected"]) == 1
+    assert CCNEWS.json(tmp_path / "root", "collect", file)["skipped"] == 1
+    next((tmp_path / "root" / "news" / "raw").rglob("*.parquet")).unlink()
+    assert len(CCNEWS.json(tmp_path / "root", "collect", file)["collected"]) == 1
     # `extract` is the older name of the command.
     forced = CCNEWS.json(tmp_path / "root", "extract", file, "--again")
     assert len(forced["collected"]) == 1

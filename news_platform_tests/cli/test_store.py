@@ -108,6 +108,20 @@ def test_rows_of_another_crawl_join_under_their_own_name(
     assert DomainStore(built).count("z.net") == 1
 
 
+def test_a_refused_replacement_of_a_batch_leaves_it_staged(
+    built: ObjectStore, tmp_path: Path
+) -> None:
+    words = ["--batch", "CC-MAIN-2013-20", "--rows", str(tmp_path / "rows.parquet")]
+    news_rows(["org.a", "net.z"] * 20, day="2013-05-20").write_parquet(tmp_path / "rows.parquet")
+    STORE.json(built, "build", *words)
+    before = {info.path: info.etag for info in built.list("domain_buckets")}
+    news_rows(["net.z"], day="2013-05-20").write_parquet(tmp_path / "rows.parquet")
+    assert STORE.run(built, "build", *words).exit_code != 0
+    assert {info.path: info.etag for info in built.list("domain_buckets")} == before
+    assert STORE.json(built, "build", *words, "--allow-removal")["staged"] == ["CC-MAIN-2013-20"]
+    assert DomainStore(built).count("z.net") == 1
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
-from news_platform.rss.feed_days import FeedDaysReport, write_feed_days
+from news_platform.rss.export import FeedDaysReport, write_feed_days
 from news_platform.rss.ledger.tables import FEED_POLLS as POLLS
 from news_platform.rss.sheets.workbook import write_workbook
 from news_platform.storage.objects.store import ObjectStore

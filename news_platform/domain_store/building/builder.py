@@ -288,6 +288,14 @@ def staging_removal(store: ObjectStore, days: Collection[str] | None = None) -> 
     return Removal(lost if is_ours else {}, sum(held.values()))
 
 
+def batch_removal(store: ObjectStore, batch: str, rows: int) -> Removal:
+    """Count what staging so many rows as a batch would remove."""
+    markers = read_markers(store, STAGED)
+    held = {name: _staged_records(store, marker) for name, marker in markers.items()}
+    lost = held.get(batch, 0) - rows
+    return Removal({batch: lost} if lost > 0 else {}, sum(held.values()))
+
+
 def _staged_records(store: ObjectStore, marker: Marker) -> int:
     return int(str(read_report(store, marker).get("records", 0)))
 

@@ -89,6 +89,17 @@ def matching_input(pattern: str, *, options: StoreOptions) -> StagingInput:
     return StagingInput(store, tuple(info.path for info in infos), inputs)
 
 
+def count_rows(found: StagingInput) -> int:
+    """Return how many rows the files state in their footers."""
+    paths = [found.store.uri(path) for path in found.paths]
+    options = dict(found.store.polars_options())
+    counted = pl.scan_parquet(paths, glob=False, storage_options=options or None).select(pl.len())
+    try:
+        return int(counted.collect().item())
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"cannot read {paths[0]!r} and others as Parquet: {error}") from error
+
+
 def _pattern(glob: str) -> re.Pattern[str]:
     meaning = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)

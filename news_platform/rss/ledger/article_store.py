@@ -106,18 +106,23 @@ def other_holders(
 
 def retract_article(
     transaction: LedgerTransaction, row_id: int, reason: str, *, now: datetime
-) -> str:
-    """Take the text of another page back from an article; return its url_hash, or '' if gone."""
+) -> None:
+    """Take the text of another page back from a stored article, and make an error of it."""
     writer = _Writer(transaction, now)
     chosen = sa.select(RAW).where(RAW.c.row_id == row_id, RAW.c.status == "stored")
     row = transaction.connection.execute(chosen.with_for_update()).one_or_none()
     if row is None:
-        return ""
-    emptied = {"text_hash": "", "clean_text": "", "clean_text_len": 0, "full_text_ref": ""}
+        return
+    emptied = {
+        "text_hash": "",
+        "clean_text": "",
+        "clean_text_len": 0,
+        "full_text_ref": "",
+        "page_ref": "",
+    }
     writer.update_raw(row_id, **emptied, unique_text_hash=None, status="error", error_msg=reason)
     writer.write_links(row_id, ())
     note_states(transaction.connection, [row_id], "error", now=now, reason=reason)
-    return str(row.url_hash)
 
 
 def taken_by(connection: sa.Connection, row_id: int, columns: Mapping[str, Any]) -> str:

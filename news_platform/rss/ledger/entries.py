@@ -15,9 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.articles.article import titles_agree
-from news_platform.rss.feeds import FeedEntry, with_link_key
-from news_platform.rss.ledger.article_queue import DUE, note_states, queue_duplicate
-from news_platform.rss.ledger.feed_items import (
+from news_platform.rss.article_columns import (
     SaidBefore,
     believed_date,
     has_items,
@@ -25,6 +23,8 @@ from news_platform.rss.ledger.feed_items import (
     read_items,
     replace_items,
 )
+from news_platform.rss.feeds import FeedEntry, with_link_key
+from news_platform.rss.ledger.article_queue import DUE, note_states, queue_duplicate
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.storage.chunks import chunked

@@ -1,11 +1,14 @@
 """Open the SQL ledger, SQLite under a local root or PostgreSQL by URL, and migrate its schema."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -60,12 +63,17 @@ def open_engine(url: str) -> sa.Engine:
     """
     try:
         # The ping replaces connections that a restarted PostgreSQL server has dropped.
-        engine = sa.create_engine(checked_url(url), pool_pre_ping=True)
+        parsed = checked_url(url)
+        file = sqlite_path(parsed)
+        more: dict[str, Any] = {}
+        if file is not None and file.exists() and not os.access(file.parent, os.W_OK):
+            more["creator"] = partial(_open_fixed, file)
+        engine = sa.create_engine(parsed, pool_pre_ping=True, **more)
     except ImportError as error:
         cure = "install news-platform with its extra `cluster`"
         raise ConfigError(f"the ledger's driver {error.name!r} is missing; {cure}") from error
     if engine.dialect.name == "sqlite":
-        _tune_sqlite(engine)
+        _tune_sqlite(engine, is_fixed="creator" in more)
     event.listen(engine, "handle_error", _as_our_error)
     return engine
 
@@ -186,19 +194,31 @@ def sqlite_path(url: sa.URL) -> Path | None:
     return Path(url.database or "") if is_file else None
 
 
-def _tune_sqlite(engine: sa.Engine) -> None:
+def _open_fixed(file: Path) -> sqlite3.Connection:
+    """Open a ledger in a folder that nobody can write to, where SQLite could make no side files."""
+    log = file.with_name(f"{file.name}-wal")
+    # Immutable: SQLite then looks for no log, which is right only if there is none.
+    end = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    uri = f"file:{quote(str(file.absolute()))}?mode=ro{end}"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False)
+
+
+def _tune_sqlite(engine: sa.Engine, *, is_fixed: bool) -> None:
     if (file := sqlite_path(engine.url)) is not None:
         check_file(file)
         with map_errors("open", str(file)):
             file.parent.mkdir(parents=True, exist_ok=True)
-    event.listen(engine, "connect", _preparer(engine.url.database or ":memory:"))
-    event.listen(engine, "begin", _begin)
+    path = engine.url.database or ":memory:"
+    event.listen(engine, "connect", _preparer(path, has_log=not is_fixed))
+    event.listen(engine, "begin", _begin_reading if is_fixed else _begin)
 
 
-def _preparer(path: str) -> Callable[[DBAPIConnection, ConnectionPoolEntry], None]:
+def _preparer(
+    path: str, *, has_log: bool
+) -> Callable[[DBAPIConnection, ConnectionPoolEntry], None]:
     def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
         try:
-            _prepare(connection)
+            _prepare(connection, has_log=has_log)
         except sqlite3.Error as error:  # raised by a listener, so `handle_error` does not see it
             if (ours := sqlite_error(error, path)) is not None:
                 raise ours from error
@@ -207,12 +227,13 @@ def _preparer(path: str) -> Callable[[DBAPIConnection, ConnectionPoolEntry], Non
     return prepare
 
 
-def _prepare(connection: DBAPIConnection) -> None:
+def _prepare(connection: DBAPIConnection, *, has_log: bool) -> None:
     # `_begin` opens transactions, so the driver must not do it.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
-    _use_log(cursor)
+    if has_log:
+        _use_log(cursor)
     # A power cut may lose the last commits but never damages the file.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
@@ -238,6 +259,10 @@ def _use_log(cursor: DBAPICursor) -> None:
 def _begin(connection: sa.Connection) -> None:
     is_read_only = connection.get_execution_options().get(_READ_ONLY, False)
     connection.exec_driver_sql("BEGIN" if is_read_only else "BEGIN IMMEDIATE")
+
+
+def _begin_reading(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
 
 
 class ScrubbedText(TypeDecorator[str]):

@@ -7,7 +7,13 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError, StorageError
-from news_platform.storage.sql.engine import ledger_url, migrate, open_engine, read_transaction
+from news_platform.storage.sql.engine import (
+    has_table,
+    ledger_url,
+    migrate,
+    open_engine,
+    read_transaction,
+)
 
 METADATA = sa.MetaData()
 COUNTERS = sa.Table(
@@ -123,3 +129,22 @@ def test_several_may_migrate_at_once(engine_url: str) -> None:
         list(pool.map(migrate, engines))
     for engine in engines:
         engine.dispose()
+
+
+def test_a_ledger_in_a_folder_that_cannot_be_written_to_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "ledger.sqlite"
+    engine = open_engine(f"sqlite:///{file}")
+    migrate(engine)
+    engine.dispose()
+    before = sorted(tmp_path.iterdir())
+    # Permissions do not stop root, who may run the tests.
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    fixed = open_engine(f"sqlite:///{file}")
+    migrate(fixed)
+    assert has_table(fixed, "raw")
+    with pytest.raises(StorageError), fixed.begin() as connection:
+        connection.execute(sa.text("delete from raw"))
+    assert sorted(tmp_path.iterdir()) == before
+    fixed.dispose()

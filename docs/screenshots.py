@@ -1,6 +1,6 @@
 """Take the screenshots of the docs from a finished demo: `PYTHONPATH=. python docs/screenshots.py`.
 
-They show a copy of the demo in which one marker was changed, so that a check fails.
+They show a copy of the demo with the results of a night in which a check failed.
 """
 
 import os
@@ -15,7 +15,7 @@ from news_platform.storage.objects.store import open_store
 from news_platform_tests.server.explorer import exploring
 from news_platform_tests.servers.browser import browsing
 from news_platform_tests.servers.dagster_ui import PROJECT, running_ui
-from news_platform_tests.servers.demo import Demo, check_newest_data, make_a_marker_lie
+from news_platform_tests.servers.demo import Demo, report_a_red_day
 
 IMAGES = Path(__file__).parent / "images"
 SETTLE_MS = 8_000
@@ -36,8 +36,7 @@ def main(root: Path, home: Path) -> None:
             _take_lineage(page, ui.url)
             _take_asset(page, ui.url)
             _take_explorer(page, demo)
-            make_a_marker_lie(demo)
-            check_newest_data(demo)
+            report_a_red_day(demo, "2025-11-01")
             page.goto(f"{ui.url}/assets/raw_news?view=checks&checkDetail=rows_equal_markers")
             _settled(page, "check")
 

@@ -33,6 +33,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.build_filters import read_hidden, without_hidden
 
 # Replaced files of these stay until their grace period ends, so only `.domain_store` can read them,
 # and the current version of an export.
@@ -73,6 +74,9 @@ class NewsData:
             raise InputError(f"unknown dataset {name!r}: expected one of {known}", thing=name)
         if name == RAW_NEWS.name:
             return scan_news(self._store)
+        return without_hidden(self._stored(name), self.tables[name], self._store)
+
+    def _stored(self, name: str) -> pl.LazyFrame:
         if name in RELATIONS:
             return RELATIONS[name](self._store)
         dataset = self.tables[name]
@@ -111,6 +115,7 @@ class NewsData:
             default_days=settings.days,
             today=self._resources.clock.now().date(),
             clusters_of=self._clusters_of,
+            hidden=read_hidden(self._store),
         )
         read = partial(read_rows, self._store)
         texts = tuple(with_snippets(query, answer.hits, read)) if snippets else ()

@@ -27,6 +27,7 @@ from news_platform.storage.commit.collected import (
 )
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import scan_table
+from news_platform.takedowns.build_filters import without_hidden
 from news_platform.text.readable import as_day
 from news_platform.web.urls import plain_host, reversed_labels
 
@@ -58,7 +59,7 @@ def scan_news(
         frame = _scan_markers(store, read_collected(store, _days(days)), wanted)
     if hosts is not None:
         frame = frame.filter(pl.col("host").is_in([_as_stored(host) for host in _several(hosts)]))
-    return frame.select(wanted_columns)
+    return without_hidden(frame, RAW_NEWS, store).select(wanted_columns)
 
 
 def _scan_markers(

@@ -64,6 +64,7 @@ from news_platform.storage.commit.markers import (
     stale_partitions,
 )
 from news_platform.storage.commit.root import RootAccess
+from news_platform.takedowns.build_filters import read_hidden
 from news_platform.takedowns.match import Takedowns
 from news_platform.web.opml import xml_damage
 from news_platform.web.robots import AI_BOTS
@@ -180,6 +181,8 @@ def resurvey(
 def show(resources: Resources, domain: str) -> Output:
     """Show the newest facts about a domain."""
     name = registrable_domain(domain)
+    if read_hidden(resources.data_root.store).covers_domain(name):
+        raise InputError(f"domain {name!r} is taken down", thing=name)
     for message in _queue(resources).messages_of(name):
         facts = read_metadata(resources.data_root.store, message.partition_info, name)
         if facts is not None:
@@ -384,18 +387,18 @@ def candidates(resources: Resources, limit: int, add: bool) -> Output:
     found = fetch_candidates_over_web(
         sources, web=resources.web.fetch_options, now=now, options=options
     )
+    refused = Takedowns.read(resources.data_root.store, now=now)
+    allowed = [one for one in found.candidates if not refused.covers_url(one.url)]
     listed = (
         (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
-        for one in found.candidates
+        for one in allowed
     )
-    takedowns = Takedowns.read(resources.data_root.store, now=now)
-    added = add_sitemap_entries(engine, listed, now=now, takedowns=takedowns) if add else None
+    added = add_sitemap_entries(engine, listed, now=now, takedowns=refused) if add else None
     document = {
         "sitemaps": len(sources),
         "outcomes": found.outcomes,
         "candidates": [
-            {**asdict(one), "published_at": one.published_at.isoformat()}
-            for one in found.candidates
+            {**asdict(one), "published_at": one.published_at.isoformat()} for one in allowed
         ],
         "new_articles": added.new if added else None,
     }

@@ -52,12 +52,12 @@ _SUFFIXES: Mapping[str, FileFormat] = {
 def _since(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        # The ledger is in UTC, and so is a date without a time zone.
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise InputError(
             f"invalid date {text!r}: expected ISO 8601, such as 2025-11-01", thing=text
         ) from error
-    # The ledger is in UTC, and so is a date without a time zone.
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @command(access=lambda daily, **_: RootAccess.WRITE if daily else RootAccess.READ)

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import click
 import sqlalchemy as sa
 
 from news_platform.cli.command import INPUT_FILE, OUTPUT_FILE, Output, command, resources_for
+from news_platform.composition.takedown_parts import restore_obeying
 from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.resources import Resources
 from news_platform.rss.ledger.status import require_articles
@@ -55,9 +57,11 @@ def backup(resources: Resources, file: Path) -> Output:
 def restore(resources: Resources, file: Path) -> Output:
     """Fill the empty ledger of a root from FILE, and verify it.
 
-    The ledger may be of the other kind: a backup of SQLite fills PostgreSQL, too.
+    The ledger may be of the other kind: a backup of SQLite fills PostgreSQL, too. What was taken
+    down since the backup is removed again.
     """
-    world = read_manifest(file).world
+    manifest = read_manifest(file)
+    world = manifest.world
     if world != _world(resources):
         raise ConfigError(
             f"the backup is of the {world} world, the root of the {_world(resources)} one: "
@@ -65,8 +69,15 @@ def restore(resources: Resources, file: Path) -> Output:
             thing=str(file),
         )
     with _engine(url := _url(resources)) as engine:
-        rows = restore_ledger(engine, file)
-    return _rows_output("restored", url, rows)
+        try:
+            rows, removed = restore_obeying(
+                resources, manifest.made_at, partial(restore_ledger, engine, file)
+            )
+        finally:
+            resources.ledger.close()
+    output = _rows_output("restored", url, rows)
+    text = f"{output.text}\nremoved again what is taken down: {removed} rows and files"
+    return replace(output, text=text if removed else output.text)
 
 
 @command(ledger, access=None)

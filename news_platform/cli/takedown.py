@@ -13,6 +13,7 @@ from news_platform.composition.takedown_parts import (
     apply_root,
     has_work,
     known_aliases,
+    record_request,
     same_text_elsewhere,
     verify_root,
     versions_note,
@@ -26,7 +27,6 @@ from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_place
 from news_platform.takedowns.requests import (
     TakedownState,
     TakedownTerms,
-    add_request,
     list_pending,
     new_request,
     read_aliases,
@@ -77,9 +77,9 @@ def add(
     dry_run: bool,
     **given: Any,
 ) -> Output:
-    """Record a request, which also stops collection.
+    """Record a request: nothing of it is collected or shown from now on.
 
-    `takedown apply` then removes what is stored.
+    The ledger forgets it at once; `takedown apply` removes everything else that is stored.
     """
     kind, values = _named(urls, prefixes, domains)
     request = new_request(kind, values, terms=_terms(**given), now=resources.clock.now())
@@ -91,11 +91,19 @@ def add(
         copies = same_text_elsewhere(resources, takedowns)
         document = {"places": found, "same_text_elsewhere": copies}
         return Output(document, _places_text(found, copies))
-    add_request(store, request)
-    text = f"{request.id}: recorded; it is not collected from now on"
+    try:
+        failure = record_request(resources, request)
+    finally:
+        resources.ledger.close()
+    effects = {
+        TakedownScope.future: "is not collected",
+        TakedownScope.stored: "is not shown",
+        TakedownScope.both: "is neither collected nor shown",
+    }
+    text = f"{request.id}: recorded; it {effects[request.scope]} from now on"
     if request.scope is not TakedownScope.future:
         text += "; run `news-platform takedown apply` to remove what is stored"
-    return Output({"id": request.id, "values": request.values}, text)
+    return Output({"id": request.id, "values": request.values}, text, failure)
 
 
 def _terms(

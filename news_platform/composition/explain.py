@@ -97,7 +97,14 @@ class _Question:
         return self.resources.clock.now()
 
     def answers(self) -> Iterator[Evidence]:
-        """Yield what each dataset has, parents before children, then the requests for removal."""
+        """Yield what each dataset has, parents before children, then the requests for removal.
+
+        Of what is taken down only the requests are told.
+        """
+        requests = list(self._takedowns())
+        if any(one.state == "taken_down" for one in requests):
+            yield from requests
+            return
         # The index of the store knows the days without reading them.
         stored = domain_store.explain_page(self.store, self.page) if self.kind == "url" else None
         self.days.update(stored.days if stored else ())
@@ -110,7 +117,7 @@ class _Question:
                 yield from self._rows(dataset, dataset.sentence)
             if name in self._own:
                 yield from self._own[name]()
-        yield from self._takedowns()
+        yield from requests
 
     def _rows(self, dataset: Dataset, sentence: RowSentence) -> Iterator[Evidence]:
         """Yield a sentence for each row of the page, the newest first."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -20,6 +21,7 @@ from news_platform.corpus.pipeline import recount_day as recount_articles
 from news_platform.datasets.dataset import WHOLE, Column, Dataset, Place, Role
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.registry import DATASETS
+from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
 from news_platform.domain_metadata.queue import FILES, QUEUE
 from news_platform.domain_store.catalog import write_catalog_now
 from news_platform.errors import StorageError
@@ -53,8 +55,17 @@ from news_platform.takedowns.removal import (
     EnginePart,
     TakedownPart,
     apply_takedowns,
+    keep_aliases,
 )
-from news_platform.takedowns.requests import list_pending, read_aliases, read_states
+from news_platform.takedowns.requests import (
+    add_request,
+    clear_pending,
+    find_mark,
+    list_pending,
+    mark_pending,
+    read_aliases,
+    read_states,
+)
 from news_platform.takedowns.rows import (
     TakedownTarget,
     forget_in_report,
@@ -63,6 +74,7 @@ from news_platform.takedowns.rows import (
 )
 from news_platform.takedowns.verify import VerificationReport, verify_objects, verify_tables
 
+ResultT = TypeVar("ResultT")
 # Not a dataset of its own: records of research files that were refused.
 _QUARANTINE = Dataset(
     name="research_quarantine",
@@ -78,13 +90,18 @@ _QUARANTINE = Dataset(
 
 def all_parts(resources: Resources) -> list[TakedownPart]:
     """Return the parts of the ledger and of every dataset, parents first."""
-    store, now = resources.data_root.store, resources.clock.now()
-    full_texts = open_full_texts(resources.data_root)
+    store = resources.data_root.store
     return [
-        LedgerPart(store, full_texts, partial(existing_ledger, resources), now),
+        _ledger_part(resources),
         *(_dataset_part(resources, one) for one in DATASETS.values() if _is_cleaned(one)),
         EnginePart(partial(JsonLinesEngine, store, _QUARANTINE), _QUARANTINE.name),
     ]
+
+
+def _ledger_part(resources: Resources) -> LedgerPart:
+    full_texts = open_full_texts(resources.data_root)
+    ledger, now = partial(existing_ledger, resources), resources.clock.now()
+    return LedgerPart(resources.data_root.store, full_texts, ledger, now)
 
 
 def _is_cleaned(dataset: Dataset) -> bool:
@@ -214,6 +231,54 @@ def apply_root(
         return replace(report, notes=(f"{gone.count} old versions deleted",))
     notes = (*_ledger_notes(resources, report), *versions_note(store)) if report.removed else ()
     return replace(report, notes=notes)
+
+
+def restore_obeying(
+    resources: Resources, made_at: str, restore: Callable[[], ResultT]
+) -> tuple[ResultT, int]:
+    """Restore a ledger and remove what was taken down; also return how many rows and files went.
+
+    Requests for stored data alone, which were served since the backup was made, count once more.
+    """
+    store, now = resources.data_root.store, resources.clock.now()
+    wanted = [
+        one.request
+        for one in read_states(store)
+        if one.is_active("removal", now)
+        or (one.is_served_once(now) and one.request.requested_at.isoformat() >= made_at)
+    ]
+    if not wanted:
+        return restore(), 0
+    # Before: if this process is killed, the next `apply` cleans the ledger.
+    mark_pending(store, LEDGER, [WHOLE])
+    result = restore()
+    aliases = [*read_aliases(store), *known_aliases(resources)]
+    keep_aliases(store, aliases, now=now)
+    target = TakedownTarget(Takedowns.of(wanted, aliases=aliases))
+    removed = _ledger_part(resources).remove(WHOLE, target).rows
+    clear_pending(store, LEDGER, WHOLE, mark=find_mark(store, LEDGER, WHOLE))
+    return result, removed
+
+
+def record_request(resources: Resources, request: TakedownRequest) -> StorageError | None:
+    """Store a request, and remove from the ledger what it covers; return why that failed.
+
+    The ledger has many readers, such as exports, alerts, sheets and analyses: none of them needs to
+    know what is taken down. Readers of files hide it until `apply_root` has removed it.
+    """
+    store = resources.data_root.store
+    add_request(store, request)
+    if request.scope is TakedownScope.future:
+        return None
+    # Before: `apply_root` cleans the ledger again, packs it and builds what is made from it.
+    mark_pending(store, LEDGER, [WHOLE])
+    aliases = [*read_aliases(store), *known_aliases(resources)]
+    keep_aliases(store, aliases, now=resources.clock.now())
+    try:
+        _ledger_part(resources).hide(TakedownTarget(Takedowns.of([request], aliases=aliases)))
+    except StorageError as error:
+        return error
+    return None
 
 
 def _ledger_notes(resources: Resources, report: ApplyReport) -> Iterator[str]:

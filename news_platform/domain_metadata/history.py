@@ -25,6 +25,7 @@ from news_platform.domain_metadata.table import (
 from news_platform.storage.commit.markers import read_inputs, read_markers, stale_partitions
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.units import stale_units
+from news_platform.takedowns.build_filters import read_hidden
 from news_platform.text.readable import as_day
 
 _SURVEY_COLUMNS = (
@@ -63,7 +64,9 @@ def build_stale_tables(store: ObjectStore) -> list[str]:
 
 
 def read_history(store: ObjectStore, domain: str) -> DomainHistory:
-    """Return the surveys and changes of a domain from the daily tables."""
+    """Return the surveys and changes of a domain from the daily tables, none if it is hidden."""
+    if read_hidden(store).covers_domain(domain):
+        return DomainHistory(domain, (), ())
     surveys = [
         row
         for day in sorted(read_markers(store, TABLE_DATASET))

@@ -93,7 +93,8 @@ async def survey_domain(
     speaks = stating_robots((one.facts for one in hosts), at=clock())
     stating = next((one for one in hosts if one.facts is speaks), None)
     signals = _robots_signals(stating, is_first=stating is hosts[0]) if stating else None
-    usage = UsageFetcher(domain, stating or host or hosts[0])
+    asked = stating or host or hosts[0]
+    usage = UsageFetcher(domain, asked, asked.origin)
     found = await _fetch_files(usage, hosts, host, signals.statements if signals else ())
     outcome = outcome_of([one.facts for one in hosts], found.facts, tries=tries)
     facts = DomainMetadata(

@@ -30,6 +30,7 @@ from news_platform.domain_metadata.signals.verdict import (
 from news_platform.errors import InputError
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.takedowns.build_filters import read_hidden
 from news_platform.text.readable import as_day
 from news_platform.web.robots import Robots
 from news_platform.web.urls import registrable_domain
@@ -149,7 +150,8 @@ def usage_policy(
     """
     name, use = registrable_domain(domain), parse_purpose(purpose)
     store = root if isinstance(root, ObjectStore) else open_store(str(root))
-    survey = survey_at(store, name, at=_instant(at))
+    is_hidden = read_hidden(store).covers_domain(name)
+    survey = None if is_hidden else survey_at(store, name, at=_instant(at))
     if survey is None:
         return UsagePolicy(name, bot, use, path, "unspecified")
     found = survey.decide(bot, use, path)

@@ -75,14 +75,11 @@ class UsageFetcher:
 
     domain: DomainFetcher
     host: HostRobots
+    origin: str
     statements: list[UseStatement] = field(default_factory=list)
     files: list[UsageFileFacts] = field(default_factory=list)
     deferred: list[str] = field(default_factory=list)
     has_timed_out: bool = False
-    origin: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.origin = self.host.origin
 
     async def fetch_home_and_licenses(self, robots: Sequence[UseStatement]) -> list[str]:
         """Fetch the home page, tdmrep.json and our first licence; return the other licences."""

@@ -35,8 +35,10 @@ from news_platform.domain_store.manifest import (
 from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import read_table, scan_table
+from news_platform.takedowns.build_filters import read_hidden, without_covered, without_hidden
+from news_platform.takedowns.match import Takedowns
 from news_platform.text.readable import as_day
-from news_platform.web.urls import plain_host
+from news_platform.web.urls import plain_host, registrable_domain
 
 # Blocks of the index in memory, of about 20 KB each.
 CACHED_BLOCKS = 1024
@@ -63,11 +65,13 @@ class DomainStore:
         *,
         options: StoreOptions = DEFAULT_OPTIONS,
         buckets: int | None = None,
+        hidden: Takedowns | None = None,
     ) -> None:
         self._store = (
             root if isinstance(root, ObjectStore) else open_store(str(root), options=options)
         )
         self._expected = buckets
+        self._hidden = hidden
         self._opened: dict[int, _Bucket] = {}
 
     @cached_property
@@ -81,6 +85,11 @@ class DomainStore:
                 thing=self._store.url,
             )
         return found
+
+    @cached_property
+    def hidden(self) -> Takedowns:
+        """Return what is taken down and still stored, which is not shown."""
+        return read_hidden(self._store) if self._hidden is None else self._hidden
 
     def records(
         self, domain: str, *, limit: int | None = None, since: date | str | None = None
@@ -98,12 +107,16 @@ class DomainStore:
         """Yield the same records as stored: JSON without a line end."""
         first_day = None if since is None else as_day(since, name="since")
         lines = self._iter_lines(domain, first_day)
+        if self.hidden and registrable_domain(domain) in self.hidden.registrable_domains:
+            lines = (it for it in lines if not self.hidden.covers_url(str(parse_row(it)["uri"])))
         if first_day is not None:
             lines = filter(partial(_is_since, first_day=first_day), lines)
         return islice(lines, _at_least_0(limit, "limit"))
 
     def count(self, domain: str) -> int:
         """Return the number of records of a domain; 0 for an unknown domain."""
+        if self.hidden and registrable_domain(domain) in self.hidden.registrable_domains:
+            return sum(1 for _ in self.lines(domain))
         entry = self.entry(domain)
         return entry.count if entry else 0
 
@@ -117,11 +130,14 @@ class DomainStore:
         manifest = self.manifest(bucket)
         if manifest is None:
             return pl.DataFrame(schema=DOMAIN_CATALOG.schema)
-        return _catalog_rows(read_table(self._store, manifest.index.ranges_path, RANGES), bucket)
+        ranges = read_table(self._store, manifest.index.ranges_path, RANGES)
+        return _catalog_rows(without_covered(ranges, RANGES, self.hidden), bucket)
 
     def entry(self, domain: str) -> IndexEntry | None:
         """Return the index entry of a domain; None for an unknown domain."""
         # Rows of other crawls may have any spelling, so an exact match has precedence.
+        if self.hidden.covers_domain(domain):
+            return None
         found = self._spelled_entry(domain)
         if found is None and (other := plain_host(domain)) != domain:
             return self._spelled_entry(other)
@@ -142,6 +158,7 @@ class DomainStore:
             for segment in getattr(self.manifest(bucket), "segments", ())
         ]
         rows = pl.concat(frames) if frames else pl.LazyFrame(schema=RECORDS.schema)
+        rows = without_hidden(rows, RECORDS, self.hidden)
         return rows if domain is None else rows.filter(pl.col("domain") == domain)
 
     def refresh(self) -> None:

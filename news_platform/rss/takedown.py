@@ -67,6 +67,13 @@ class LedgerPart:
 
     def remove(self, _unit: str, target: TakedownTarget) -> RemovedRows:
         """Delete rows with their files, and files that no row refers to."""
+        done = self.hide(target)
+        if (engine := self.ledger()) is not None:
+            pack(engine)
+        return done
+
+    def hide(self, target: TakedownTarget) -> RemovedRows:
+        """Do so, but leave the file of the database as large as it is: that takes longest."""
         engine = self.ledger()
         others = self._orphans(engine, target)
         for store, info in others:
@@ -157,7 +164,7 @@ def clean_ledger(
     full_texts: ObjectStore,
     now: datetime,
 ) -> RemovedRows:
-    """Delete full texts and kept pages, then rows; then overwrite what the database file holds."""
+    """Delete full texts and kept pages, then rows, which SQLite overwrites."""
     with read_transaction(engine) as connection:
         found = _Covered.read(connection, target)
     texts = [info for info in map(full_texts.find, map(full_text_path, found.hashes)) if info]
@@ -175,7 +182,6 @@ def clean_ledger(
         for part in chunks(found.row_ids):
             delete_articles(transaction, part)
         delete_rows(transaction.connection, found.values)
-    pack(engine)
     return RemovedRows(rows, sum(info.size_bytes for info in texts))
 
 

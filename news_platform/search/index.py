@@ -146,6 +146,20 @@ class IndexReader:
         restricted._restriction = days
         return restricted
 
+    def without(self, covers: Callable[[str], bool], domains: Iterable[str]) -> "IndexReader":
+        """Return the same open index without the articles whose canonical URLs are covered.
+
+        They are articles of these domains.
+        """
+        some = AnyOf(tuple(Exact("domain", domain) for domain in domains))
+        count = self.search(some, limit=1, newest_first=False).count
+        found = self.search(some, limit=count, newest_first=False).hits if count else ()
+        gone = [Exact("url_hash", hit.url_hash) for hit in found if covers(hit.canonical_url)]
+        if not gone:
+            return self
+        left: Condition = NotOf(AnyOf(tuple(gone)))
+        return self.within(AllOf((left, self._restriction)) if self._restriction else left)
+
     def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
         """Return the best or the newest hits."""
         query = self._restricted(condition)

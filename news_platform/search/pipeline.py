@@ -7,7 +7,7 @@ of its own, and readers take the other days from the month, until the month is b
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -33,7 +33,7 @@ from news_platform.search.engine import (
     condition_of,
     search,
 )
-from news_platform.search.index import Hit, SearchableArticle
+from news_platform.search.index import Hit, IndexReader, SearchableArticle
 from news_platform.search.publish import (
     DATASET,
     GRACE,
@@ -64,7 +64,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames
 from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import require_same_takedowns
-from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 
 _COLUMNS = (
     *("url", "canonical_url", "url_hash", "domain", "language", "source", "published_at"),
@@ -150,10 +150,12 @@ def search_days(
     default_days: int,
     today: date = date.max,
     clusters_of: ClustersOf | None = None,
+    hidden: Takedowns = NO_TAKEDOWNS,
 ) -> SearchAnswer:
     """Search the days of the options, by default the newest ones up to today that have an index.
 
-    `clusters_of` is needed if the options ask for one article per cluster.
+    `clusters_of` is needed if the options ask for one article per cluster. What is `hidden` is
+    neither returned nor counted.
     """
     days = cache.days()
     if not days:
@@ -165,7 +167,10 @@ def search_days(
     options = within_window(options, newest=newest, default_days=default_days)
     condition = condition_of(query, options)
     wanted = {day: one for day, one in days.items() if options.first_day <= day <= options.last_day}
-    readers = read_current(cache, wanted)
+    readers: Iterable[IndexReader] = read_current(cache, wanted)
+    if hidden:
+        covers, domains = hidden.covers, hidden.registrable_domains
+        readers = (reader.without(covers, domains) for reader in readers)
     chosen = clusters_of if options.one_per_cluster else None
     return search(readers, condition, options, clusters_of=chosen)
 

@@ -131,7 +131,7 @@ def _languages(pages: pl.DataFrame) -> Mapping[str, int]:
 
 def _feeds(state: AppState, domain: str) -> Iterator[FeedDocument]:
     for row in state.version.kept("feeds", lambda: _read_feeds(state)):
-        if row["domain"] == domain:
+        if row["domain"] == domain and not state.takedowns.covers_url(row["feed_url"]):
             yield FeedDocument.of(row)
 
 
@@ -266,8 +266,9 @@ def _crawlers(surveys: pl.DataFrame) -> tuple[CrawlerDocument, ...]:
         return ()
     shares = [refusals_by_bot(standing(surveys, day)) for day in _survey_days(surveys)]
     columns = ("domain", "country", "date", "ai_policies")
-    # The version of the list of crawlers does not matter for counts of one day.
-    counts = policy_counts(now.select(columns).with_columns(ai_list_version=pl.lit("")))
+    # The version of the list of crawlers and the file do not matter for counts of one day.
+    same = pl.lit("")
+    counts = policy_counts(now.select(columns).with_columns(ai_list_version=same, rules_file=same))
     return tuple(
         CrawlerDocument(
             **row,

@@ -26,6 +26,7 @@ from news_platform.storage.commit.markers import etag_part, fingerprint
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
+from news_platform.takedowns.build_filters import read_hidden, without_hidden
 
 # The datasets whose markers change with what a page shows.
 _MARKED = (
@@ -216,12 +217,15 @@ class ArticleTables:
         return query(self._frame()).collect()
 
     def _frame(self) -> pl.LazyFrame:
-        return self._version.kept("article tables", self._open, *ARTICLE_LOGS)
+        return self._version.kept("article tables", self._open, *ARTICLE_LOGS, TAKEDOWNS)
 
     def _open(self) -> pl.LazyFrame:
-        return pl.concat(
-            DeltaDataset(self._store, table, STATISTICS_COLUMNS).scan() for table in DELTA_TABLES
-        )
+        hidden = read_hidden(self._store)
+        frames = [
+            (table, DeltaDataset(self._store, table, STATISTICS_COLUMNS).scan())
+            for table in DELTA_TABLES
+        ]
+        return pl.concat(without_hidden(rows, table, hidden) for table, rows in frames)
 
 
 @dataclass(frozen=True, slots=True)

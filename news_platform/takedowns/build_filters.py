@@ -1,9 +1,9 @@
-"""What builders share: leave covered rows out, and notice requests that came during a run."""
+"""What builders and readers share: leave covered rows out, and notice requests that came since."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,12 +13,12 @@ import polars as pl
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.domain_metadata import DOMAIN_METADATA
 from news_platform.datasets.source_records import PAGE_SNAPSHOTS
-from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
+from news_platform.datasets.takedowns import APPLIED, PENDING, SEARCHED, TAKEN_DOWN
 from news_platform.errors import Conflict, FetchError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns, TakedownUse
 from news_platform.takedowns.requests import add_aliases, mark_late, read_active
-from news_platform.takedowns.rows import TakedownTarget
+from news_platform.takedowns.rows import ROW_ROLES, TakedownTarget
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -32,6 +32,37 @@ def without_covered(rows: pl.DataFrame, dataset: Dataset, takedowns: Takedowns) 
     if not takedowns:
         return rows
     return rows.filter(~TakedownTarget(takedowns).covered(dataset, rows))
+
+
+def read_hidden(store: ObjectStore) -> Takedowns:
+    """Return what is asked for and may still be stored: no reader shows it.
+
+    Once all is removed it is empty, and hiding it costs a few listings.
+    """
+    now = datetime.now(UTC)
+    active, aliases = read_active(store, now=now, use="removal")
+    if active and not any(store.list(PENDING)):
+        served = _served(store)
+        active = [one for one in active if one.id not in served]
+    return Takedowns.of(active, aliases=aliases)
+
+
+def without_hidden(
+    rows: pl.LazyFrame, dataset: Dataset, hidden: Takedowns | ObjectStore
+) -> pl.LazyFrame:
+    """Return rows of a dataset without those that no reader shows, by the roles of its columns."""
+    takedowns = hidden if isinstance(hidden, Takedowns) else read_hidden(hidden)
+    if not takedowns:
+        return rows
+    known = rows.collect_schema().names()
+    named = [one.name for one in dataset.all_columns if one.name in known and one.role in ROW_ROLES]
+    if not named:
+        return rows
+    target = TakedownTarget(takedowns)
+    is_gone = pl.struct(named).map_batches(
+        lambda some: target.covered(dataset, some.struct.unnest()), return_dtype=pl.Boolean
+    )
+    return rows.filter(~is_gone)
 
 
 def refuse_taken_down(url: str, takedowns: Takedowns) -> None:

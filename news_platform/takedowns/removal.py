@@ -117,27 +117,29 @@ class ApplyReport:
 
 def find_places(parts: Iterable[TakedownPart], takedowns: Takedowns) -> FoundPlaces:
     """Return every place that holds something covered; datasets without any are left out."""
-    found, failed = _found(parts, takedowns)
+    found, failed = _found(parts, takedowns, {})
     for message in failed.values():
         raise StorageError(message)
     return found
 
 
 def _found(
-    parts: Iterable[TakedownPart], takedowns: Takedowns
+    parts: Iterable[TakedownPart], takedowns: Takedowns, marked: FoundPlaces
 ) -> tuple[FoundPlaces, Mapping[str, str]]:
     """Return what was found, and the datasets that could not be searched, each with the reason.
 
-    One damaged file must not keep the other datasets from being cleaned.
+    One damaged file must not keep the other datasets from being cleaned. What is `marked` counts
+    as found: what is made from it follows.
     """
-    target, found, failed = TakedownTarget(takedowns), dict[str, Mapping[str, int]](), {}
+    target, found, failed = TakedownTarget(takedowns), dict(marked), dict[str, str]()
     for part in parts if takedowns else ():
         try:
             places = _repeated(part.dataset, partial(part.find, target, found))
         except StorageError as error:
             failed[part.dataset] = str(error)
         else:
-            found |= {part.dataset: dict(places)} if places else {}
+            places = {**marked.get(part.dataset, {}), **places}
+            found |= {part.dataset: places} if places else {}
     return found, failed
 
 
@@ -189,7 +191,10 @@ def _search(
     if not fresh:
         return {}
     _, known = read_active(store, now=now, use="removal")
-    places, failed = _found(parts, Takedowns.of(fresh, aliases=known))
+    marked: dict[str, dict[str, int]] = {}
+    for dataset, unit in list_pending(store):
+        marked.setdefault(dataset, {})[unit] = 0
+    places, failed = _found(parts, Takedowns.of(fresh, aliases=known), marked)
     for dataset, units in places.items():
         mark_pending(store, dataset, units)
     counted = {

@@ -71,6 +71,11 @@ class TakedownState:
             scope is TakedownScope.stored and not self.is_applied
         )
 
+    def is_served_once(self, now: datetime | None) -> bool:
+        """Return whether the request is for what was stored before it, and has been served."""
+        is_over = self.is_withdrawn or self.is_expired(now)
+        return self.request.scope is TakedownScope.stored and self.is_applied and not is_over
+
     def status(self, now: datetime | None) -> str:
         """Return one word for people."""
         if self.is_withdrawn:

@@ -21,6 +21,8 @@ from news_platform.web.urls import reversed_domain, unicode_host, url_hash
 _ODD_HOST = r"^[^/]*//[^/]*[%\x{80}-\x{10FFFF}]"
 _GZIP = b"\x1f\x8b"
 _FEW = 32
+ROW_ROLES = (Role.url, Role.url_hash, Role.domain, Role.host)
+"""The roles of the columns that say which page or domain a row is about."""
 ADDRESSES = frozenset(("uri", "url", "sourceURL", "raw_url"))
 """Fields of JSON documents that state the address of the page that a document is about."""
 DOMAINS = frozenset(("domain", "registrable_domain", "normalized_domain"))
@@ -135,7 +137,7 @@ class TakedownTarget:
         """Return for each value of a column whether it names a covered page or domain."""
         if role is Role.url:
             return is_covered(values, self.takedowns)
-        if role not in (Role.url_hash, Role.domain, Role.host):
+        if role not in ROW_ROLES:
             return pl.Series([False]).new_from_index(0, values.len())
         found = [one for one in values.drop_nulls().unique() if self.covers(role, one)]
         return values.is_in(found).fill_null(False)

@@ -33,6 +33,7 @@ from news_platform.storage.sql.row_roles import is_meant, role_of
 from news_platform.storage.sql.sqlite_file import read_bytes
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.rows import (
+    ROW_ROLES,
     TakedownTarget,
     contain_any,
     covered_hashes,
@@ -61,7 +62,6 @@ _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _CELL_PLACE = re.compile(r'r="([A-Z]+)([0-9]+)"')
 # The columns of a workbook that name a row. A cell without a header is judged strictly.
 _ROW_CELLS = ("", "article_url", "article_url_canon", "feed_url_canon")
-_ROW_ROLES = (Role.url, Role.url_hash, Role.domain, Role.host)
 _FOREIGN_ROLES = (Role.html, Role.text, Role.links, Role.title, Role.people)
 Content = Literal["mentions", "documents", "strict", "index"]
 _FOLDERS = tuple((f"{one.place.folder}/", one) for one in DATASETS.values() if one.place.folder)
@@ -312,7 +312,7 @@ def _metadata_texts(file: Any) -> Iterator[str]:
 def _verify_column_texts(
     place: str, values: pl.Series, role: Role, report: VerificationReport
 ) -> None:
-    if role in _ROW_ROLES:
+    if role in ROW_ROLES:
         for value in values.filter(report.target.covered_values(role, values)).unique():
             report.find(place, f"{values.name} {value!r}")
     else:
@@ -419,7 +419,7 @@ def _verify_rows(
     where = f"{place} {table.name}"
     for number, column in enumerate(table.columns):
         role, values = role_of(column), [row[number] for row in rows]
-        if role in _ROW_ROLES:
+        if role in ROW_ROLES:
             for value in filter(partial(is_meant, column, target=report.target), values):
                 report.find(where, f"{column.name} {value!r}")
         else:

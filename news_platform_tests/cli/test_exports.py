@@ -80,6 +80,8 @@ def test_a_feed_has_the_title_and_home_page_that_are_given(root: Path) -> None:
         ("--output", "x.csv", "--opml"),
         ("--query", "…"),
         ("--since", "soon"),
+        ("--since", "0001-01-01T00:00:00+14:00"),
+        ("--since", "9999-12-31T23:59:59-12:00"),
     ],
 )
 def test_wrong_use_exits_with_2(root: Path, words: tuple[str, ...]) -> None:

@@ -1,6 +1,8 @@
 """`news-platform ledger`: files, refusals and exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from news_platform.resources import open_resources
 from news_platform.rss.ledger.tables import CONFIG
 from news_platform.settings import Settings
 from news_platform.storage.sql.engine import open_engine, read_transaction
+from news_platform_tests.rss.stages import add_pending, rows
 
 
 @pytest.fixture
@@ -57,6 +60,28 @@ def test_a_ledger_goes_from_root_to_root_by_a_backup(root: Path, tmp_path: Path)
     assert "exists already" in str(_refused("backup", file, "--root", root))
 
 
+@pytest.mark.parametrize("scope", ["both", "stored"])
+def test_what_was_taken_down_since_a_backup_does_not_come_back(tmp_path: Path, scope: str) -> None:
+    root, file = tmp_path / "root", tmp_path / "ledger.zip"
+    resources = open_resources(Settings(root=str(root)))
+    add_pending(resources.ledger.engine, "https://post.example/a", "https://other.example/b")
+    resources.ledger.close()
+    assert _run("backup", file, "--root", root).exit_code == 0
+    words = ("--domain", "post.example", "--reason", "x", "--scope", scope)
+    for one in (("add", *words), ("apply",), ("verify",)):
+        done = CliRunner().invoke(main, ["takedown", *one, "--root", str(root)])
+        assert done.exit_code == 0, done.output
+    (root / "ledger.sqlite").unlink()
+    done = _run("restore", file, "--root", root)
+    assert "removed again what is taken down: 4 rows" in done.stdout
+    resources = open_resources(Settings(root=str(root)))
+    assert [row.article_url_canon for row in rows(resources.ledger.engine)] == [
+        "https://other.example/b"
+    ]
+    resources.ledger.close()
+    assert list((root / "takedowns" / "pending").rglob("all")) == []
+
+
 def test_a_backup_of_the_sample_world_is_refused_by_a_real_root(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,3 +117,34 @@ def test_check_names_the_tables_and_what_is_wrong(root: Path) -> None:
     found = json.loads(broken.stdout)
     assert found["is_damaged"]
     assert "bytes" in found["problems"][0]
+
+
+_READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
+
+
+def _read_only(root: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run something that sees the root on a read-only file system."""
+    command = ("unshare", "-rm", "sh", "-c", _READ_ONLY, "sh", root, *words)
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+
+
+def test_a_read_only_root_can_be_read_explained_checked_and_backed_up(
+    root: Path, tmp_path: Path
+) -> None:
+    if _read_only(root, "true").returncode:
+        pytest.skip("this machine lets no user mount file systems")
+    for words in (
+        ("ledger", "check"),
+        ("ledger", "backup", tmp_path / "x.zip"),
+        ("explain", "https://post.example/a"),
+        ("feeds", "list"),
+        ("takedown", "verify"),
+    ):
+        done = _read_only(root, sys.executable, "-m", "news_platform.cli", *words, "--root", root)
+        assert done.returncode == (1 if "explain" in words else 0), done.stderr
+        assert "error" not in done.stderr.replace("error: nothing is known", "")
+    assert _run("check", tmp_path / "x.zip").exit_code == 0
+    done = _read_only(
+        root, sys.executable, "-m", "news_platform.cli", "rss", "ensure", "--root", root
+    )
+    assert done.returncode == 1 and "read-only" in done.stderr and "Traceback" not in done.stderr

@@ -88,3 +88,19 @@ def test_wrong_use_is_told_apart_from_failure(
 ) -> None:
     done = TAKEDOWN.run(root, *words)
     assert done.exit_code == code
+
+
+def test_a_damaged_ledger_does_not_stop_the_removal_elsewhere(root: ObjectStore) -> None:
+    assert root.local_folder is not None
+    (root.local_folder / "ledger.sqlite").write_bytes(b"SQLite format 3\0" + bytes(5000))
+    added = TAKEDOWN.run(root, "add", URL, "--reason", "x")
+    assert added.exit_code == 1 and "recorded" in added.output
+    assert "ledger check" in str(added.exception)
+    done = TAKEDOWN.run(root, "apply")
+    assert done.exit_code == 1 and "left: ledger" in done.output and "raw_news" in done.output
+    found = TAKEDOWN.run(root, "verify")
+    assert "unreadable ledger" in found.output and "found      " not in found.output
+    assert "cannot be read and may hold anything, first: ledger" in str(found.exception)
+    (root.local_folder / "ledger.sqlite").unlink()
+    assert TAKEDOWN.run(root, "apply").exit_code == 0
+    assert TAKEDOWN.run(root, "verify").exit_code == 0

@@ -22,7 +22,7 @@ from news_platform.rss.ledger.tables import (
     ROBOTS,
 )
 from news_platform.rss.poll_results import PollOptions
-from news_platform.rss.takedown import LedgerPart, clean_ledger, ledger_aliases
+from news_platform.rss.takedown import LedgerPart, ledger_aliases
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.row_roles import role_of
@@ -58,7 +58,7 @@ def _clean(harness: WorkerHarness) -> None:
 
 def _serve(harness: WorkerHarness, down: TakedownTarget) -> None:
     root, texts = harness.full_texts.child("root"), harness.full_texts
-    clean_ledger(root, harness.engine, down, full_texts=texts, now=NOW)
+    LedgerPart(root, texts, lambda: harness.engine, NOW).remove("all", down)
 
 
 def _parts(harness: WorkerHarness, root: ObjectStore) -> list[TakedownPart]:

@@ -6,8 +6,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -70,6 +71,27 @@ def _link_or_copy(source: str, target: str) -> None:
         os.link(source, target)
     else:
         shutil.copy2(source, target)
+
+
+def report_a_red_day(demo: Demo, day: str) -> None:
+    """Report a night in which one day of the crawl is damaged and the others are sound."""
+    # Imported here: this module is a plugin of every test session, and Dagster takes seconds.
+    import dagster as dg
+
+    from news_platform.defs.ccnews_checks import rows_equal_markers
+    from news_platform.defs.checks import Reporter, evaluate_all
+    from news_platform.resources import open_resources
+    from news_platform.settings import load_settings
+
+    wrong = replace(
+        rows_equal_markers,
+        evaluate=lambda _resources, key: dg.AssetCheckResult(passed=key != day),
+        built=lambda _resources: ["2025-11-01", "2025-11-02", "2025-11-03"],
+    )
+    resources = open_resources(load_settings(demo.environ))
+    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
+        reporter = Reporter(instance, str(uuid4()))
+        evaluate_all([wrong], resources, reporter, is_time_left=lambda: True, log=lambda _: None)
 
 
 @pytest.fixture(scope="session")

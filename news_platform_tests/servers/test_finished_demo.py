@@ -3,10 +3,8 @@
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from uuid import uuid4
 
 import dagster as dg
 import polars as pl
@@ -14,18 +12,14 @@ import pytest
 from playwright.sync_api import Page, Request, Response, expect
 
 from news_platform.datasets.registry import DATASETS
-from news_platform.defs.ccnews_checks import rows_equal_markers
-from news_platform.defs.checks import Reporter, evaluate_all
 from news_platform.defs.metadata import preview, run_metadata
-from news_platform.resources import open_resources
-from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import collected_names
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.server.hostile import MARKDOWN
 from news_platform_tests.servers.browser import browsing
 from news_platform_tests.servers.dagster_ui import DagsterUi, running_ui
-from news_platform_tests.servers.demo import Demo
+from news_platform_tests.servers.demo import Demo, report_a_red_day
 
 PATIENCE_SECONDS = 600
 BACKFILLED = ("2025-11-01", "2025-11-02")
@@ -192,16 +186,7 @@ def test_the_runbooks_screens_show_a_red_check_as_red(
     demo: Demo, ui: DagsterUi, page: Page, tmp_path: Path
 ) -> None:
     """A night with one damaged day: the badge of its check is red, on the graph and on its page."""
-    damaged = {"2025-11-01"}
-    wrong = replace(
-        rows_equal_markers,
-        evaluate=lambda _resources, key: dg.AssetCheckResult(passed=key not in damaged),
-        built=lambda _resources: ["2025-11-01", "2025-11-02", "2025-11-03"],
-    )
-    resources = open_resources(load_settings(demo.environ))
-    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
-        reporter = Reporter(instance, str(uuid4()))
-        evaluate_all([wrong], resources, reporter, is_time_left=lambda: True, log=lambda _: None)
+    report_a_red_day(demo, "2025-11-01")
     found = str(ui.query(BADGE, asset={"path": ["raw_news"]}))
     badge = "'rows_equal_markers', 'executionForLatestMaterialization': {'status': 'FAILED'}"
     assert badge in found
@@ -209,6 +194,8 @@ def test_the_runbooks_screens_show_a_red_check_as_red(
     expect(page.get_by_text("Failed").first).to_be_visible()
     page.screenshot(path=tmp_path / "check.png")
     page.goto(f"{ui.url}/asset-groups")
+    page.get_by_text("ccnews").first.wait_for()
+    page.keyboard.press("Alt+E")  # opens all groups
     expect(page.get_by_text("raw_news").first).to_be_visible()
     page.screenshot(path=tmp_path / "lineage.png")
     assert all(path.stat().st_size > 20_000 for path in tmp_path.glob("*.png"))

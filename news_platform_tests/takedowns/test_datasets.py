@@ -32,6 +32,8 @@ WITHOUT_ADDRESS = {
     "cluster_bands": "near_duplicates",
     "cluster_sketches": "near_duplicates",
     "article_sheets": "ledger",
+    # Of the demo's sites, none changes its policies.
+    "ai_policy_changes": "domain_surveys",
 }
 _KINDS = {Role.url: "url", Role.domain: "domain", Role.host: "domain"}
 _URLS, _DOMAINS = ("url", "uri"), ("domain",)

@@ -16,6 +16,7 @@ from news_platform.web.urls import (
     surt,
     url_hash,
 )
+from news_platform_tests.web.url_pairs import different_articles, same_article
 
 CANONICAL = {
     "host and scheme in lower case": ("HTTPS://WWW.Site.ORG/A", "https://www.site.org/A"),
@@ -143,3 +144,10 @@ def test_the_libraries_agree_wherever_we_did_not_decide_otherwise(bench_data: Pa
 def test_a_known_service_parameter_is_a_tracker_and_one_that_may_choose_the_page_is_not() -> None:
     assert all(map(is_tracker, ("utm_source", "UTM_anything", "mtm_kwd", "FbClid", "xtor")))
     assert not any(map(is_tracker, ("source", "ref", "id", "from", "utm", "at", "ns", "p", "")))
+
+
+def test_200_pairs_of_publishers_are_one_article_or_two_as_they_should_be() -> None:
+    same, different = list(same_article()), list(different_articles())
+    assert len(same) + len(different) > 200
+    assert [pair for pair in same if len(set(map(canonical_url, pair))) > 1] == []
+    assert [pair for pair in different if len(set(map(canonical_url, pair))) == 1] == []

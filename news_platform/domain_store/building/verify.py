@@ -42,6 +42,7 @@ from news_platform.domain_store.staging.stage import Staged, read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
+from news_platform.takedowns.match import NO_TAKEDOWNS
 
 # The checks after a build count the newest batches only; `store verify` counts all.
 RECENT_BATCHES = 31
@@ -203,7 +204,7 @@ def iter_read_problems(
     store: ObjectStore, buckets: Iterable[int], *, seed: int, sample: int = SAMPLED_DOMAINS
 ) -> Iterator[str]:
     """Read every fragment of a random sample of domains, chosen by `seed`."""
-    reader = DomainStore(store)
+    reader = DomainStore(store, hidden=NO_TAKEDOWNS)
     names = [domain for bucket in buckets for domain in reader.catalog(bucket)["domain"]]
     for domain in random.Random(seed).sample(names, min(sample, len(names))):
         entry = reader.entry(domain)

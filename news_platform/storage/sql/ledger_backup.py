@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
 import tempfile
 import zipfile
 import zlib
@@ -44,11 +45,10 @@ from news_platform.storage.sql.sqlite_file import (
     sqlite_error,
 )
 
-# What zipfile raises for damaged files: also for flags and methods that damage made up.
-_DAMAGES = (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
+# What damaged zip files raise: bits decide on the method, the password and the place of a member.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, RuntimeError)
 _MANIFEST, _LEDGER, _FORMAT = "manifest.json", "ledger.sqlite", 1
-# Rows that are fetched, and inserted, at a time.
-_ROWS = 1_000
+_ROWS = 1_000  # fetched, and inserted, at a time
 _VERSION_TABLE = "alembic_version"
 # It has one row in a new ledger, too.
 _SEQUENCE_TABLE = "ledger_sequence"
@@ -96,8 +96,8 @@ TableDigests = Mapping[str, tuple[int, int]]
 def backup_ledger(engine: sa.Engine, path: Path, *, world: str, made_at: str) -> LedgerManifest:
     """Write all rows of one moment to a file; writers go on meanwhile."""
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ledger-") as folder:
-            file, building = _take_snapshot(engine, Path(folder)), Path(folder) / path.name
+        with _scratch(path.parent) as folder:
+            file, building = _take_snapshot(engine, folder), folder / path.name
             with _opened(file) as copied, read_transaction(copied) as rows:
                 revision, digests = _revision(rows), _digests(rows)
             counts = {name: count for name, (count, _) in digests.items()}
@@ -130,8 +130,8 @@ def move_ledger(source: sa.Engine, target: sa.Engine) -> dict[str, int]:
 
     Raise InputError, and leave the target empty, if the source was written to meanwhile.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        return _fill(target, _take_snapshot(source, Path(folder)), still_equal=source)
+    with _scratch() as folder:
+        return _fill(target, _take_snapshot(source, folder), still_equal=source)
 
 
 def read_manifest(path: Path) -> LedgerManifest:
@@ -143,9 +143,9 @@ def read_manifest(path: Path) -> LedgerManifest:
         return LedgerManifest(**document)
     except NewsPlatformError:
         raise
-    except (*_DAMAGES, OSError) as error:
+    except (zipfile.BadZipFile, OSError) as error:
         raise _not_whole(path, f"it cannot be opened as a zip: {error}") from error
-    except (LookupError, ValueError, TypeError, AttributeError) as error:
+    except (*_DAMAGED, TypeError, AttributeError) as error:
         raise _not_whole(path, f"cannot read {_MANIFEST}: {error}") from error
 
 
@@ -153,8 +153,8 @@ def read_manifest(path: Path) -> LedgerManifest:
 def unpacked(path: Path, *, folder: Path | None = None) -> Iterator[Path]:
     """Unpack the ledger of a backup for a while; raise StorageError if it is not as it was."""
     manifest = read_manifest(path)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".ledger-") as held:
-        ledger = Path(held) / _LEDGER
+    with _scratch(folder) as held:
+        ledger = held / _LEDGER
         try:
             with (
                 zipfile.ZipFile(path) as archive,
@@ -162,11 +162,24 @@ def unpacked(path: Path, *, folder: Path | None = None) -> Iterator[Path]:
                 ledger.open("wb") as target,
             ):
                 shutil.copyfileobj(source, target, 1 << 20)
-        except (*_DAMAGES, KeyError, ValueError) as error:
+        except _DAMAGED as error:
             raise _not_whole(path, f"{_LEDGER}: {error}") from error
         if _sha256(ledger) != manifest.sha256:
             raise _not_whole(path, f"{_LEDGER} differs from {_MANIFEST}")
         yield ledger
+
+
+@contextmanager
+def _scratch(parent: Path | None = None) -> Iterator[Path]:
+    """Yield a folder for copies of the ledger, which goes even if this process is killed."""
+    with tempfile.TemporaryDirectory(dir=parent, prefix=".ledger-") as folder:
+        # It waits until the pipe is closed, by whatever ends this process.
+        words = ("sh", "-c", 'cat; rm -rf -- "$1"', "sh", folder)
+        cleaner = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+        try:
+            yield Path(folder)
+        finally:
+            cleaner.communicate()
 
 
 def _sha256(path: Path) -> str:

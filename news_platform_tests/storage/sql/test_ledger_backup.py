@@ -2,7 +2,10 @@
 
 import random
 import shutil
+import subprocess
+import sys
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -254,6 +257,27 @@ def test_a_changed_backup_is_refused_and_leaves_the_ledger_empty(
         restore_ledger(target, _changed(path, member, change))
     with read_transaction(target) as connection:
         assert read_tables(connection) == {}
+
+
+def test_a_killed_backup_leaves_nothing(filled_file: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys, time, pathlib\n"
+        "from news_platform.storage.sql import ledger_backup as it\n"
+        "it.check_file = lambda *_, **__: (print(flush=True), time.sleep(60))\n"
+        "engine = it.open_engine('sqlite:///' + sys.argv[1])\n"
+        "it.backup_ledger(engine, pathlib.Path(sys.argv[2]), world='real', made_at='')\n"
+    )
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    words = [sys.executable, "-c", script, str(filled_file), str(folder / "x.zip")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.read(1)
+        assert [one.name for one in folder.rglob("*.sqlite")] == ["ledger.sqlite"]
+        process.kill()
+    until = time.monotonic() + 20
+    while any(folder.iterdir()) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_backup_leaves_only_its_file_a_failed_one_nothing_and_a_cut_one_is_refused(

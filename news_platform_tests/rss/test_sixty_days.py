@@ -278,7 +278,7 @@ def pools(parse_pool: Pool, extract_pool: Pool) -> tuple[Pool, Pool]:
     return parse_pool, extract_pool
 
 
-def test_four_days_of_eight_sites(
+def test_six_days_of_eight_sites(
     ledger: sa.Engine, pools: tuple[Pool, Pool], local_store: ObjectStore
 ) -> None:
     sites = make_sites(8, days=6, seed=3)

@@ -72,15 +72,16 @@ def definitions_of(
 
 _MODULES = _modules()
 
+_RULES: Mapping[str, RebuildRule] = {rule.asset: rule for rule in _defined(RebuildRule, *_MODULES)}
+# What is written beside another dataset is as fresh as that one.
 _FRESHNESS = tuple(
     freshness_check(one, one.freshness)
     for one in DATASETS.values()
-    if one.is_asset and one.partitions == "day" and isinstance(one.freshness, Freshness)
+    if one.name in _RULES and one.partitions == "day" and isinstance(one.freshness, Freshness)
 )
 CHECKS: tuple[Check, ...] = (*_defined(Check, *_MODULES), *_FRESHNESS)
 """Every check."""
 
-_RULES: Mapping[str, RebuildRule] = {rule.asset: rule for rule in _defined(RebuildRule, *_MODULES)}
 BUILD_ORDER: tuple[RebuildRule, ...] = tuple(_RULES[name] for name in DATASETS if name in _RULES)
 """Every asset that is built, with its rebuild rule, parents before children."""
 

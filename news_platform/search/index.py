@@ -114,10 +114,15 @@ def build_index(folder: Path, articles: Iterable[SearchableArticle]) -> int:
     return count
 
 
+_CAUSE_CHARS = 160
+
+
 def damaged_index(name: str, cause: str) -> StorageError:
     """Return the error of an index that cannot be read, by the name of its key and build."""
     cure = "delete its marker under markers/search_index and run `news-platform search --build`"
-    return StorageError(f"the search index {name!r} is damaged ({cause}): {cure}", thing=name)
+    # The library may quote a whole file.
+    shown = f"{cause[:_CAUSE_CHARS]}…" if len(cause) > _CAUSE_CHARS else cause
+    return StorageError(f"the search index {name!r} is damaged ({shown}): {cure}", thing=name)
 
 
 class IndexReader:

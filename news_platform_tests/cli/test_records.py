@@ -35,6 +35,7 @@ def test_records_go_out_as_json_lines(snapshot: Path, tmp_path: Path) -> None:
         "institution": "u1",
         "url": "https://u1.edu/depts",
         "section": "Departments",
+        "section_path": ["Departments"],
         "fetched_at": "2025-10-01T08:00:00+00:00",
     }
     assert lines[0]["meta"]["hints"] == {"marker": "-"}
@@ -82,7 +83,7 @@ def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
     place.write_bytes(snapshot.read_bytes())
     done = RECORDS.run(root, "build")
     assert done.exit_code == 0, done.output
-    assert done.stdout.strip() == "u1: 1 pages, 0 failed, 2 of 4 blocks kept"
+    assert done.stdout.strip() == "u1: 1 pages, 0 failed, 0 without records, 2 of 4 blocks kept"
     assert RECORDS.run(root, "build").stdout.strip() == "up to date"
     again = RECORDS.run(root, "build", "--institution", "u1", "--json")
     assert json.loads(again.stdout)[0]["blocks_kept"] == 2

@@ -105,5 +105,5 @@ def test_a_damaged_index_is_named_with_its_cure(local_store: ObjectStore, tmp_pa
     assert local_store.local_folder is not None
     folder = next((local_store.local_folder / index_folder(DAY)).iterdir())
     (folder / "meta.json").write_text("no json")
-    with pytest.raises(StorageError, match=r"cannot open the search index.*delete its marker"):
+    with pytest.raises(StorageError, match=r"is damaged.*delete its marker"):
         found(cache(local_store, tmp_path))

@@ -87,12 +87,13 @@ def collect_here(
     scratch: Path,
     options: CollectOptions | None = None,
     skip: Mapping[int, str] | None = None,
+    now: datetime = NOW,
 ) -> Collected:
     """Collect one WARC in this process."""
     scratch.mkdir(parents=True, exist_ok=True)
     task = task_of(path, source=source, root=root, scratch=scratch)
     return collect_warc(
-        replace(task, options=options or CollectOptions(), skip=skip or {}),
+        replace(task, options=options or CollectOptions(), skip=skip or {}, now=now),
         source=source,
         root=root,
         scratch=scratch,

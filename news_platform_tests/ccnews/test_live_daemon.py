@@ -134,7 +134,8 @@ class Daemon:
         root, crawl = open_store(str(self.root)), open_store(str(self.crawl))
         for day in days:
             scratch = self.home / day.isoformat()
-            collect_here(warc_path(day), source=crawl, root=root, scratch=scratch)
+            now = datetime.now(UTC)
+            collect_here(warc_path(day), source=crawl, root=root, scratch=scratch, now=now)
 
     def collected(self, day: date) -> int:
         return len(collected_names(open_store(str(self.root)), day=day))

@@ -76,7 +76,7 @@ def test_an_asset_page_tells_what_it_is_and_shows_a_plot_and_a_preview(
     picture = page.locator('img[alt="languages per day"]')
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.naturalWidth") > 300, "the PNG is drawn"
-    page.keyboard.press("Escape")
+    _close(page)
     _open(page, "preview")
     # No addresses: those are shown by the explorer alone.
     preview = page.locator("table", has_text="main_lang").last
@@ -88,6 +88,16 @@ def _open(page: Page, entry: str) -> None:
     """Open a long metadata entry, which the UI keeps behind a link."""
     row = page.locator("tr", has=page.get_by_text(entry, exact=True))
     row.get_by_text("[Show Markdown]").first.click()
+
+
+def _close(page: Page) -> None:
+    """Close the open dialog, which ignores keys until it is drawn."""
+    for _ in range(100):
+        page.wait_for_timeout(50)
+        page.keyboard.press("Escape")
+        if not page.locator("[role=dialog]").count():
+            return
+    raise AssertionError("the dialog stays open")
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +134,7 @@ def _requests(page: Page, address: str, tables: int) -> list[tuple[str, str, int
     for number in range(tables):
         links.nth(number).click()
         expect(page.locator("[role=dialog] table, [role=dialog] img").first).to_be_attached()
-        page.wait_for_timeout(50)
-        page.keyboard.press("Escape")
+        _close(page)
     page.remove_listener("response", answered)
     page.remove_listener("requestfailed", failed)
     return [it for it in sent if not it[1].startswith(("data:", "blob:"))]

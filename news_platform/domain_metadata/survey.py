@@ -30,7 +30,7 @@ from news_platform.domain_metadata.fetchers import (
 )
 from news_platform.domain_metadata.raw_files import is_domain
 from news_platform.domain_metadata.signals.robots_signals import RobotsSignals, parse_robots_signals
-from news_platform.domain_metadata.signals.verdict import NO_RULES, Stated
+from news_platform.domain_metadata.signals.verdict import NO_RULES, SiteStatements
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls
 from news_platform.domain_metadata.usage_files import UsageFetcher
 from news_platform.web.fetch import PoliteFetcher
@@ -189,7 +189,7 @@ def _usage_facts(
     if signals is None and not any(file.read_at for file in fetched.files):
         return None
     statements = [*(signals.statements if signals else ()), *fetched.statements]
-    stated = Stated(host.stated or NO_RULES, statements, host.facts, at)
+    stated = SiteStatements(host.stated or NO_RULES, statements, host.facts, at)
     verdicts = stated.verdicts()
     return UsageFacts(
         statements=statements,

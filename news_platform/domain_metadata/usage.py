@@ -24,7 +24,7 @@ from news_platform.domain_metadata.signals.verdict import (
     NO_RULES,
     Decision,
     Finding,
-    Stated,
+    SiteStatements,
     Verdict,
 )
 from news_platform.errors import InputError
@@ -97,12 +97,12 @@ class StoredSurvey:
         return read_stored(self._store, self.batch, self.facts.registrable_domain, name)
 
     @cached_property
-    def _stated(self) -> Stated:
+    def _stated(self) -> SiteStatements:
         """Return what the site had stated by the time of this survey."""
         name, robots = self.robots_file()
         statements = self.facts.usage.statements if self.facts.usage is not None else []
         rules = Robots.parse(self.read_file(name)) if robots.sha256 else NO_RULES
-        return Stated(rules, statements, robots, self.facts.collected_at)
+        return SiteStatements(rules, statements, robots, self.facts.collected_at)
 
     def _decide(self, bot: str, purpose: Purpose, path: str | None = None) -> Decision:
         """Return the verdict that follows from this survey."""

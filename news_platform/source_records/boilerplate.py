@@ -17,8 +17,9 @@ from news_platform.source_records.options import BoilerplateRules
 _BETWEEN_LINKS = re.compile(r" (?:[|/·•›»>~;]|--|::) ")
 # Lower than BoilerplateRules.link_density: in a row of links the separators are not links.
 _ROW_DENSITY = 0.6
-# Widgets that stand beside the content and never around it.
+# Widgets whose names the cards of a list may have, too.
 _LISTED = frozenset(("account", "related", "share", "tags", "control", "feedback"))
+# Widgets that stand beside the content and never around it.
 _BOXES = frozenset(("account", "share", "subscribe"))
 
 

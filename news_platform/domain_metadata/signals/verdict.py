@@ -68,7 +68,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class SiteStatements:
     """All that a site has stated as of a time: the rules of its robots.txt, and statements.
 
     `robots` tells where the rules were read, and when.
@@ -101,7 +101,7 @@ class Stated:
             for purpose in PURPOSES
         }
 
-    def _fresh(self) -> "Stated":
+    def _fresh(self) -> "SiteStatements":
         oldest = self.at - MAX_AGE
         statements = [one for one in self.statements if not _is_before(one.read_at, oldest)]
         rules = NO_RULES if _is_before(self.robots.read_at, oldest) else self.rules

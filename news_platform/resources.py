@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from news_platform.domain_store.layout import BuildOptions
     from news_platform.rss.analyses import AnalysisOptions
     from news_platform.rss.discovery import DiscoveryOptions
-    from news_platform.rss.feed_alarms import AlarmOptions
     from news_platform.rss.ledger.article_queue import WorkOptions
     from news_platform.rss.poll_results import PollOptions
     from news_platform.rss.sheets.books import SheetAccess, SyncOptions
@@ -378,13 +377,6 @@ def workbook_options(given: Settings) -> "WorkbookOptions":
     from news_platform.rss.sheets.workbook import WorkbookOptions
 
     return options_of(WorkbookOptions, given.rss)
-
-
-def alarm_options(given: Settings) -> "AlarmOptions":
-    """Return when a silent feed is reported."""
-    from news_platform.rss.feed_alarms import AlarmOptions
-
-    return options_of(AlarmOptions, given.newsroom)
 
 
 def analysis_options(given: Settings) -> "AnalysisOptions | None":

@@ -84,4 +84,4 @@ def test_secrets_do_not_show_in_the_text_of_settings() -> None:
 def test_every_setting_has_a_text_and_there_are_not_too_many() -> None:
     infos = setting_infos()
     assert all(info.help for info in infos)
-    assert len(infos) <= 96
+    assert len(infos) <= 95

@@ -27,7 +27,7 @@ from news_platform.cli.command import (
     table,
 )
 from news_platform.errors import InputError
-from news_platform.resources import Resources, alarm_options, discovery_options
+from news_platform.resources import Resources, discovery_options
 from news_platform.rss import pipeline
 from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, FeedAccess
 from news_platform.rss.explain import explain_feed, rhythm_text
@@ -49,6 +49,7 @@ from news_platform.rss.feed_admin import (
     resume_feed,
     set_up_feed,
 )
+from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.rss.feed_list import (
     ListingReport,
     apply_listing,
@@ -166,7 +167,7 @@ def why(resources: Resources, feed: str) -> Output:
     engine, now = resources.ledger.engine, resources.clock.now()
     row = find_feed(engine, feed)
     history = read_history(engine, row.feed_url_canon)
-    found = explain_feed(row, history, alarms=alarm_options(resources.settings), now=now)
+    found = explain_feed(row, history, alarms=AlarmOptions(), now=now)
     document = {"feed_url": row.feed_url, "status": row.status, **asdict(found)}
     document |= {"robots": history.robots, **_history(history)}
     lines = [

@@ -29,8 +29,9 @@ from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_store import explain as domain_store
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import explain_clusters
-from news_platform.resources import Resources, alarm_options
+from news_platform.resources import Resources
 from news_platform.rss import explain as ledger
+from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.search.reading import IndexCache, IndexedDays, explain_indexes
 from news_platform.storage.engines import TARGET_ROLES
 from news_platform.storage.objects.store import ObjectStore
@@ -179,7 +180,7 @@ class _Question:
         if self.kind == "domain":
             return {"feeds": lambda: ledger.explain_site_feeds(engine, self.page.domain)}
         if self.kind == "feed":
-            alarms = alarm_options(self.resources.settings)
+            alarms = AlarmOptions()
             return {
                 "feeds": lambda: ledger.explain_known_feed(
                     engine, self.page.url, alarms=alarms, now=self.now

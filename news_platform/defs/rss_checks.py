@@ -12,8 +12,9 @@ from news_platform.defs.checks import check
 from news_platform.defs.rebuild_rules import Platform
 from news_platform.defs.sensors import skip_reason
 from news_platform.errors import ConfigError, FetchError, hide_addresses
-from news_platform.resources import Resources, alarm_options, open_full_texts, work_options
+from news_platform.resources import Resources, open_full_texts, work_options
 from news_platform.rss.feed_alarms import (
+    AlarmOptions,
     UntoldAlarms,
     find_alarms,
     mark_told,
@@ -47,7 +48,7 @@ def feeds_keep_their_rhythm(resources: Resources, _key: str) -> Iterable[str]:
     """No active feed has been silent for several times its usual gap between entries.
 
     If red: `news-platform feeds why FEED` shows the last polls of a feed. Its publisher may have
-    moved it, or NEWS_PLATFORM_SILENCE_FACTOR is too strict for it.
+    moved it, or publishes less than before.
     """
     return _alarms(resources, "silent")
 
@@ -75,7 +76,7 @@ def sources_keep_their_texts(resources: Resources, _key: str) -> Iterable[str]:
 def _alarms(resources: Resources, *kinds: str) -> Iterable[str]:
     found = find_alarms(
         resources.ledger.engine,
-        options=alarm_options(resources.settings),
+        options=AlarmOptions(),
         now=resources.clock.now(),
         kinds=kinds,
     )
@@ -141,7 +142,7 @@ def watch_feeds(context: dg.SensorEvaluationContext, platform: Platform) -> dg.S
     if reason := skip_reason(platform.data_root.store):
         return reason
     engine, now = platform.ledger.engine, platform.clock.now()
-    found = find_alarms(engine, options=alarm_options(platform.settings), now=now)
+    found = find_alarms(engine, options=AlarmOptions(), now=now)
     update_alarms(engine, found, now=now)
     failures = []
     for told in untold_alarms(engine):

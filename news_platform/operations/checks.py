@@ -23,8 +23,8 @@ from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.datasets.raw_news import listing_path
 from news_platform.errors import FetchError, NewsPlatformError, StorageError, redacted
 from news_platform.operations.ledger_facts import open_ledger
-from news_platform.resources import Resources, alarm_options, sheets_access
-from news_platform.rss.feed_alarms import find_alarms
+from news_platform.resources import Resources, sheets_access
+from news_platform.rss.feed_alarms import AlarmOptions, find_alarms
 from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.commit.collected import followed_days
 from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
@@ -351,7 +351,7 @@ def check_feeds(resources: Resources) -> Diagnosis:
             return skipped("feeds", "there is no ledger yet")
         found = find_alarms(
             engine,
-            options=alarm_options(resources.settings),
+            options=AlarmOptions(),
             now=resources.clock.now(),
             kinds=("silent", "failing", "listing"),
         )

@@ -29,6 +29,7 @@ _IS_GONE = sa.and_(FEEDS.c.status == "gone", FEEDS.c.last_status == 410)
 class AlarmOptions:
     """When silence is an alarm."""
 
+    # Of the usual gap between two entries.
     silence_factor: float = 5.0
     # Many sites publish nothing at night or on Sundays.
     silence_hours: float = 24.0

@@ -174,13 +174,8 @@ class SheetsSettings(Section):
 
 
 class NewsroomSettings(Section):
-    """When a silent feed is reported, which queries notify, and how articles are analysed."""
+    """Which queries notify, and how articles are analysed."""
 
-    silence_factor: float = env(
-        "NEWS_PLATFORM_SILENCE_FACTOR",
-        "a feed is silent after this many times its usual gap between entries, and at least a day",
-        5.0,
-    )
     saved_queries: str | None = env(
         "NEWS_PLATFORM_SAVED_QUERIES",
         "TOML file of queries that notify; unset: alerts.toml in the root",

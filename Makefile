@@ -9,11 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO_ROOT := $(CURDIR)/data-demo
-# The sample and real data never share a root, a ledger or a Dagster home.
-DAGSTER_STATE := $(CURDIR)/.dagster/$(if $(NEWS_PLATFORM_ROOT),main,demo)
 
-# The environment of the platform's processes; cached bytecode saves seconds at every start.
-export DAGSTER_HOME := $(DAGSTER_STATE)
+# Cached bytecode saves seconds at every start.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo check test test-live soak bench cluster-demo container-demo helm-check dev lock release clean
@@ -30,11 +27,7 @@ $(STAMP): requirements.lock deploy/build.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
-$(DAGSTER_STATE)/dagster.yaml:
-	@mkdir -p $(@D)
-	ln -sfn ../../dagster.yaml $@
-
-demo: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## run the whole graph on the sample world
+demo: $(STAMP) ## run the whole graph on the sample world
 	@$(BIN)/news-platform demo --root $(DEMO_ROOT)
 
 check: $(STAMP) ## run lint, format and type checks, and build the docs
@@ -73,7 +66,7 @@ container-demo: $(STAMP) ## build the image and run a day on docker-compose.yaml
 helm-check: $(STAMP) ## render and validate the Helm values; CHART=FOLDER of Dagster's chart
 	@$(BIN)/python -m deploy.helm_check $(CHART)
 
-dev: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## start the Dagster UI on 127.0.0.1:3000 and the explorer on :8000
+dev: $(STAMP) ## start the Dagster UI on 127.0.0.1:3000 and the explorer on :8000
 	@$(if $(NEWS_PLATFORM_ROOT),,NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$(DEMO_ROOT)) \
 		$(BIN)/news-platform dev --port $${PORT:-3000} --server-port $${SERVER_PORT:-8000}
 

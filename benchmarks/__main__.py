@@ -19,6 +19,7 @@ import benchmarks
 BENCHMARKS = (
     "articles",
     "article_speed",
+    "captures",
     "category",
     "ccnews",
     "ccnews_seed",
@@ -30,6 +31,7 @@ BENCHMARKS = (
     "exports",
     "source_records",
     "near_duplicates",
+    "stories",
     "corpus",
     "search",
     "isolation",

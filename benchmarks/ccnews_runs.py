@@ -28,14 +28,14 @@ def run_full(path: Path) -> dict[str, float]:
     """Measure the whole pipeline as a worker runs it, with all datasets published."""
     with tempfile.TemporaryDirectory(prefix="ccnews-bench-") as folder:
         here = Path(folder)
-        task = _task(path, here)
+        task = task_of(path, here)
         started = time.process_time()
         marker = collect_task(task)
         cpu_seconds = time.process_time() - started
     return {"pages": marker.rows, "cpu_seconds": cpu_seconds, "bytes": marker.bytes}
 
 
-def _task(path: Path, folder: Path) -> CollectTask:
+def task_of(path: Path, folder: Path) -> CollectTask:
     """Return the task of a worker that reads the WARC under a name like those of the crawl."""
     for name in ("in", "scratch"):
         (folder / name).mkdir()

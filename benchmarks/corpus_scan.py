@@ -1,4 +1,4 @@
-"""Scan the titles of one domain over a year: crawl_articles against captures of the same days.
+"""Scan the titles of one domain over a year: crawl_articles against page_metadata of the same days.
 
 A day has 300,000 pages of 18 WARCs, as a real one. The rows of a week repeat, in files and versions
 of their own. The articles have no text, so that a day is one file with all its row groups, which is
@@ -26,7 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from benchmarks.near_duplicates import article_bodies
 from news_platform.corpus.pipeline import crawl_dataset
 from news_platform.datasets.corpus import CRAWL_ARTICLES
-from news_platform.datasets.raw_news import CAPTURES, side_path
+from news_platform.datasets.raw_news import PAGE_METADATA, side_path
 from news_platform.storage.delta_files import arrow_schema
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import scan_table, write_table
@@ -40,7 +40,7 @@ _DOMAINS = 1_000
 _TITLE_WORDS = 9
 _WANTED = "site00123.example"
 _FIRST = date(2025, 1, 1)
-_TABLES = ("captures", "crawl_articles")
+_TABLES = ("page_metadata", "crawl_articles")
 _MADE_AT = 1_735_689_600_000
 
 
@@ -61,13 +61,13 @@ def scan_ratios(data: Path) -> Mapping[str, float]:
             name: sum(_read_bytes(path, name) for path in _files(store, name)) for name in _TABLES
         }
         found = {name: _scanned(name, store.url) for name in _TABLES}
-    assert found["captures"]["rows"] == found["crawl_articles"]["rows"], found
+    assert found["page_metadata"]["rows"] == found["crawl_articles"]["rows"], found
     return {
-        "rows": found["captures"]["rows"],
-        "captures_cpu_seconds": found["captures"]["cpu"],
+        "rows": found["page_metadata"]["rows"],
+        "page_metadata_cpu_seconds": found["page_metadata"]["cpu"],
         "crawl_articles_cpu_seconds": found["crawl_articles"]["cpu"],
-        "cpu_ratio": found["captures"]["cpu"] / found["crawl_articles"]["cpu"],
-        "bytes_ratio": sizes["captures"] / sizes["crawl_articles"],
+        "cpu_ratio": found["page_metadata"]["cpu"] / found["crawl_articles"]["cpu"],
+        "bytes_ratio": sizes["page_metadata"] / sizes["crawl_articles"],
     }
 
 
@@ -106,15 +106,15 @@ def _store_day(store: ObjectStore, day: date, words: pl.Series, scratch: Path) -
         part = rows.gather_every(_WARCS, warc).rename({"canonical_url": "uri"})
         frame = part.select(
             pl.col(name) if name in ("uri", "title") else pl.lit(None, dtype=kind).alias(name)
-            for name, kind in CAPTURES.schema.items()
+            for name, kind in PAGE_METADATA.schema.items()
         )
-        write_table(store, side_path(CAPTURES, day, f"{warc}.warc.gz"), frame, CAPTURES)
+        write_table(store, side_path(PAGE_METADATA, day, f"{warc}.warc.gz"), frame, PAGE_METADATA)
 
 
 def _repeat_day(root: Path, drawn: date, day: date) -> None:
     """Store a day with the rows of another one, in a version of its own."""
     for warc in range(_WARCS):
-        _link(*(root / side_path(CAPTURES, one, f"{warc}.warc.gz") for one in (drawn, day)))
+        _link(*(root / side_path(PAGE_METADATA, one, f"{warc}.warc.gz") for one in (drawn, day)))
     folder = root / CRAWL_ARTICLES.name
     actions: list[AddAction | RemoveAction] = []
     for add in _added_files(folder, drawn):
@@ -144,8 +144,8 @@ def _link(known: Path, path: Path) -> None:
 def _files(store: ObjectStore, name: str) -> Sequence[Path]:
     folder = store.local_folder
     assert folder is not None
-    if name == "captures":
-        return [folder / info.path for info in store.list("news/captures")]
+    if name == "page_metadata":
+        return [folder / info.path for info in store.list("news/page_metadata")]
     return [folder / file.path for file in crawl_dataset(store).files()]
 
 
@@ -162,16 +162,16 @@ def _group_bytes(group: pq.RowGroupMetaData, name: str) -> int:
     known = chunks["domain"].statistics if "domain" in chunks else None
     if known is not None and not known.min <= _WANTED <= known.max:
         return 0
-    wanted = ("uri", "title") if name == "captures" else ("domain", "title")
+    wanted = ("uri", "title") if name == "page_metadata" else ("domain", "title")
     return sum(int(chunks[column].total_compressed_size) for column in wanted)
 
 
 def _scan(name: str, store: ObjectStore) -> pl.LazyFrame:
     if name == "crawl_articles":
         return crawl_dataset(store).scan().filter(pl.col("domain") == _WANTED)
-    paths = [info.path for info in store.list("news/captures")]
+    paths = [info.path for info in store.list("news/page_metadata")]
     is_wanted = pl.col("uri").str.contains(f"://{_WANTED}/", literal=True)
-    return scan_table(store, paths, CAPTURES).filter(is_wanted)
+    return scan_table(store, paths, PAGE_METADATA).filter(is_wanted)
 
 
 def main(name: str, root: str) -> None:

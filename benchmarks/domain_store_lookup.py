@@ -121,7 +121,9 @@ def _write_index(folder: Path, names: list[str]) -> bytes:
         last_seen=pl.lit(seen),
     )
     file = DataFile("domain_store/data/0/0/part-0123456789ab-000001.jsonl.gz", len(names))
-    segment = Segment("0123456789ab", 0, (file,), {"2025-11-01": BatchEntry("x", 1_762_000_000)})
+    segment = Segment(
+        "0123456789ab", 0, (file,), "0123456789ab", {"2025-11-01": BatchEntry("x", 1_762_000_000)}
+    )
     index = build_index([segment], [byte_ranges(segment, entries)], bucket=0, uri=store.uri)
     path = index_path(0, "0123456789ab")
     store.put(path, index.body)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from benchmarks import RESULTS_FOLDER
 
@@ -200,23 +201,23 @@ def _bare(ledger: Path) -> Callable[[], tuple[int, float]]:
 
 
 def _ours(ledger: Path, **chosen: object) -> Callable[[], tuple[int, float]]:
-    from news_platform.rss.exports.formats import write_csv
-    from news_platform.rss.exports.selection import Selection, iter_stored_values
+    from news_platform.rss.exports.formats import FeedChannel, write_text
+    from news_platform.rss.exports.selection import Selection, iter_articles
     from news_platform.storage.sql.engine import open_engine
 
     engine = open_engine(f"sqlite:///{ledger}")
     selection = Selection(**chosen)  # type: ignore[arg-type]
     firsts: list[float] = []
 
-    def timed() -> Iterator[object]:
-        rows = iter_stored_values(engine, selection)
+    def timed() -> Iterator[Any]:
+        rows = iter_articles(engine, selection)
         yield next(rows)
         firsts.append(time.perf_counter())
         yield from rows
 
     def run() -> tuple[int, float]:
         with Path(os.devnull).open("w", newline="") as file:
-            count = write_csv(file, timed())  # type: ignore[arg-type]
+            count = write_text(file, timed(), kind="csv", channel=FeedChannel())
         return count, firsts[0]
 
     return run

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from benchmarks.article_pages import NEWS_SETS, iter_labelled_pages, page_site, page_url
 from news_platform.articles.extract import inspect_page
@@ -12,6 +13,8 @@ from news_platform.articles.page_model import PageFeatures, page_features
 from news_platform.html.decode import html_text
 
 ARTICLE = "article"
+# Sets that label some articles with the root of their site: their own address is not known.
+_SITE_LABELS = ("chinese/", "waddle/")
 OTHER_KINDS = ("collection", "documentation", "forum", "listing", "product", "service")
 
 
@@ -50,7 +53,11 @@ def iter_kind_pages(data: Path) -> Iterator[KindPage]:
 def iter_article_pages(data: Path) -> Iterator[KindPage]:
     """Yield the pages of articles: those of two sets of news, then those of the corpus."""
     for page in iter_labelled_pages(data / "articles"):
-        url = page_url(page.html, page.url)
+        is_site = page.key.partition("/")[0] in _SITE_LABELS and urlsplit(page.url).path in (
+            "",
+            "/",
+        )
+        url = "" if is_site else page_url(page.html, page.url)
         yield KindPage(page.key, ARTICLE, page.site, url, page.html)
 
 

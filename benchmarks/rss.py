@@ -30,8 +30,7 @@ from news_platform.articles.extract import extract_article
 from news_platform.errors import InputError
 from news_platform.rss import pipeline
 from news_platform.rss.article_files import WorkPlaces
-from news_platform.rss.feed_content import plain
-from news_platform.rss.feeds import FeedEntry, parse_feed
+from news_platform.rss.feeds import FeedEntry, parse_feed, plain
 from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import upsert_feed

@@ -1,11 +1,13 @@
 """The reach of a takedown: time of a lookup, bytes that removal rewrites, speed of verification.
 
-Also how many objects a run reads to know a hundred thousand requests.
+Also how long a list of 10,000 domains takes on 100 days.
 """
 
 import json
 import os
 import random
+import subprocess
+import sys
 import tempfile
 import time
 from datetime import UTC, date, datetime, timedelta
@@ -17,7 +19,8 @@ from benchmarks import RESULTS_FOLDER
 from benchmarks.domain_store_growth import CountingStore
 from news_platform.ccnews.pipeline import WarcSource, collect_warcs
 from news_platform.ccnews.pool import CollectOptions
-from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS, RAW_NEWS_ORDER
+from news_platform.datasets.captures import CAPTURES
+from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.datasets.takedowns import TakedownKind, TakedownRequest
 from news_platform.domain_store.building.engine import StoreEngine, clean_bucket
 from news_platform.domain_store.layout import BuildOptions, bucket_of
@@ -27,14 +30,16 @@ from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.requests import TakedownTerms, add_request, new_request, update_cache
+from news_platform.takedowns.requests import TakedownTerms, new_request
 from news_platform.takedowns.rows import TakedownTarget
 from news_platform.takedowns.verify import VerificationReport, verify_objects
+from news_platform.web.urls import has_registrable_domain, registrable_domain, url_host
 
 RESULTS = RESULTS_FOLDER / "takedown.json"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENTRIES, LOOKUPS = 100_000, 200_000
 DAYS, BUCKETS = 400, 1_000
+LIST_DAYS, LIST_ENTRIES = 100, 10_000
 # A day of CC-NEWS.
 WARCS_A_DAY = 18
 LARGE = "large.example"
@@ -44,19 +49,18 @@ def main() -> None:
     """Print the figures and store them as JSON."""
     found = {"lookup_us": lookup_microseconds()}
     with tempfile.TemporaryDirectory() as folder:
-        found |= many_requests(open_store(folder))
-    with tempfile.TemporaryDirectory() as folder:
         store = open_store(f"{folder}/store")
         build_store(store)
         found["verify_mb_s"] = verify_speed(store)
         found["domain_rewritten_per_own_byte"] = domain_ratio(store)
         if bench := os.environ.get("NEWS_PLATFORM_BENCH_DATA"):
             found["url_share_of_day"] = url_share(Path(bench) / "warc", Path(folder))
+            found |= list_seconds(Path(bench) / "warc", Path(folder))
     limits = {
         "lookup_us": "at most 2",
-        "requests_reads": "reads of 100,000 requests, as many without the cache",
-        "requests_seconds": "CPU of reading them and making the matcher",
-        "requests_seconds_again": "CPU of looking whether anything changed",
+        "list_import_s": "a list of 10,000 domains on 100 days of pages",
+        "list_apply_s": "its removal from everything",
+        "list_verify_s": "all three together at most 600",
         "verify_mb_s": "at least 200, inflated, one core",
         "domain_rewritten_per_own_byte": "at most 3",
         "url_share_of_day": "at most 0.04",
@@ -102,34 +106,43 @@ def _seconds(takedowns: Takedowns, urls: list[str]) -> float:
     return time.process_time() - started
 
 
-class _CountingReads(ObjectStore):
-    """Counts the objects that are read."""
+def list_seconds(source: Path, folder: Path, *, days: int = LIST_DAYS) -> dict[str, float]:
+    """Return how long a list of 10,000 domains takes on a root of many days of real pages.
 
-    reads = 0
-
-    def read(self, path: str, *, expected_size: int | None = None) -> bytes:
-        """Read an object."""
-        self.reads += 1
-        return super().read(path, expected_size=expected_size)
-
-
-def many_requests(store: ObjectStore) -> dict[str, float]:
-    """Return how many reads, and how much CPU, a process needs for 100,000 requests."""
-    for number in range(ENTRIES):
-        add_request(store, _asked("url", f"https://www.u{number}.org/2024/story-{number}"))
-    update_cache(store)
-    counting = _CountingReads(store._backend)
-    times = []
-    for _ in range(2):
-        started = time.process_time()
-        takedowns = Takedowns.read(counting)
-        times.append(time.process_time() - started)
-    assert len(takedowns.pages) == ENTRIES
-    return {
-        "requests_reads": float(counting.reads),
-        "requests_seconds": times[0],
-        "requests_seconds_again": times[1],
+    Every day has the pages of the same WARC; every second of their domains is on the list.
+    """
+    warcs, root = folder / "warcs", folder / "days"
+    warcs.mkdir()
+    names = [
+        f"CC-NEWS-{date(2025, 1, 1) + timedelta(days=n):%Y%m%d}000000-00001.warc.gz"
+        for n in range(days)
+    ]
+    for name in names:
+        (warcs / name).symlink_to(source / "bench.warc.gz")
+    store = open_store(str(root))
+    sources = [WarcSource(name, (open_store(str(warcs)),)) for name in names]
+    collect_warcs(sources, root=store, options=CollectOptions(), now=NOW, attempt="bench")
+    for words in (("store", "build"), ("corpus", "build")):
+        _command(root, *words)
+    hosts = ParquetEngine(store, CAPTURES).scan().select("uri").unique().collect()["uri"]
+    named = {registrable_domain(url_host(uri)) for uri in hosts}
+    held = sorted(filter(has_registrable_domain, named))
+    entries = [*held[::2], *(f"site{n}.org" for n in range(LIST_ENTRIES))][:LIST_ENTRIES]
+    (folder / "list.txt").write_text("\n".join(entries))
+    steps = {
+        "import": ("import", str(folder / "list.txt"), "--list", "bench"),
+        "apply": ("apply",),
+        "verify": ("verify",),
     }
+    return {f"list_{name}_s": _command(root, "takedown", *words) for name, words in steps.items()}
+
+
+def _command(root: Path, *words: str) -> float:
+    """Run a command on a root; return the seconds that it took."""
+    started = time.monotonic()
+    command = [sys.executable, "-m", "news_platform.cli", *words, "--root", str(root)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - started
 
 
 def build_store(store: ObjectStore) -> None:

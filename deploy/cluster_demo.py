@@ -14,13 +14,12 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from deploy.builds import build_stale
 from deploy.compare import Content, differences, read_contents
 from deploy.graphql import RunInfo
 from deploy.sample_cluster import WORKERS, SampleCluster, run_on_one_machine, sample_cluster
-from news_platform.datasets.dataset import WHOLE
 from news_platform.defs.graph import BUILD_ORDER
 from news_platform.defs.rebuild_rules import RebuildRule
-from news_platform.defs.sensors import add_partitions
 
 _WORKER_TAG = "news_platform/worker"
 
@@ -46,17 +45,9 @@ def main() -> None:
 
 
 def _run_step(step: RebuildRule, cluster: SampleCluster) -> None:
-    """Build the stale partitions of one asset, as a backfill or as one run."""
     started = time.monotonic()
-    keys = tuple(sorted(step.stale(cluster.resources)))
-    if keys == (WHOLE,):
-        cluster.dagster.materialize(step.asset)
-    elif keys:
-        add_partitions(cluster.instance, cluster.defs, step.asset, keys)
-        cluster.dagster.backfill(
-            step.asset, keys, is_built=lambda: not step.stale(cluster.resources)
-        )
-    _say(f"  {step.asset:<24}{len(keys):>4} partitions {time.monotonic() - started:>6.1f} s")
+    built = build_stale(step, cluster.resources, cluster.dagster)
+    _say(f"  {step.asset:<24}{built:>4} partitions {time.monotonic() - started:>6.1f} s")
 
 
 def _show_runs(runs: list[RunInfo]) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -88,23 +87,6 @@ class Containers:
         """Send TERM to a part, and wait until it has ended."""
         self.podman.run("stop", "--time", "60", container(part))
 
-    def kill(self, part: str) -> None:
-        """Kill a part with -9, with all its processes."""
-        self.podman.run("kill", "--signal", "KILL", container(part))
-
-    def start(self, part: str) -> None:
-        """Start a part that has ended; its volumes are as it left them."""
-        self.podman.run("start", container(part))
-
-    def address(self, part: str) -> str:
-        """Return the address of a part, which changes when it is started again."""
-        found = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-        return self.podman.run("inspect", "--format", found, container(part))
-
-    def image(self, part: str) -> str:
-        """Return the name of the image that a part runs."""
-        return self.podman.run("inspect", "--format", "{{.ImageName}}", container(part))
-
     def part_of_worker(self, node: str) -> str:
         """Return the part behind a Celery node such as `celery@0f3c…`."""
         for part in WORKERS:
@@ -112,12 +94,6 @@ class Containers:
             if node.endswith(f"@{name}"):
                 return part
         raise NewsPlatformError(f"no worker is called {node!r}")
-
-    def upgrade(self, tag: str) -> None:
-        """Replace the processes of the image by those of another tag, as an operator would."""
-        text = _ENV_FILE.read_text()
-        _ENV_FILE.write_text(f"{text}IMAGE_TAG={tag}\n")
-        self.compose("up", "--detach")
 
     def compose(self, *words: str) -> None:
         """Run a command of podman-compose."""
@@ -142,21 +118,12 @@ def container(part: str) -> str:
 
 
 @contextmanager
-def composed(
-    podman: Podman,
-    *,
-    settings: Mapping[str, str] | None = None,
-    services: Mapping[str, Any] | None = None,
-) -> Iterator[Containers]:
-    """Start the containers; stop and remove them and their volumes at the end.
-
-    `settings` go into .env, and `services` over those of the Compose file.
-    """
-    given = services or {}
+def composed(podman: Podman) -> Iterator[Containers]:
+    """Start the containers; stop and remove them and their volumes at the end."""
     shared = {name: {"volumes": [f"{DATA}:{DATA}", f"{WORLD}:{WORLD}:ro"]} for name in PROCESSES}
     override = FOLDER / "override.yaml"
-    override.write_text(yaml.safe_dump({"services": _merged(shared, given)}))
-    _write_settings({**_SETTINGS, **(settings or {})})
+    override.write_text(yaml.safe_dump({"services": shared}))
+    _write_settings(_SETTINGS)
     containers = Containers(podman, Dagster("http://127.0.0.1:3000", LOCATION), override)
     try:
         containers.compose("down", "--volumes")  # what a killed run left behind
@@ -174,17 +141,6 @@ def fresh_data() -> Path:
     DATA.mkdir(parents=True)
     os.chown(DATA, _USER, _USER)
     return DATA
-
-
-def _merged(shared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    volumes = {
-        name: [*service["volumes"], *given.get(name, {}).get("volumes", ())]
-        for name, service in shared.items()
-    }
-    return {
-        **{name: dict(service) for name, service in given.items()},
-        **{name: {**given.get(name, {}), "volumes": found} for name, found in volumes.items()},
-    }
 
 
 def _write_settings(settings: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from news_platform.errors import NewsPlatformError
@@ -74,21 +75,6 @@ class Dagster:
                 raise NewsPlatformError(f"no webserver at {self.url} after {_START_SECONDS:.0f} s")
             time.sleep(1)
 
-    def backfill(
-        self, asset: str, keys: Sequence[str], *, is_built: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Launch a backfill of some partitions and wait until it ends.
-
-        The daemon checks a backfill every 30 s. If all its runs have succeeded and `is_built`
-        returns True, this last check is not awaited.
-        """
-        found = self.launch_backfill(asset, keys)
-        self._wait(
-            lambda: self._backfill_status(found),
-            what=f"backfill of {asset}",
-            is_over=lambda: self._has_only_successes(found) and is_built(),
-        )
-
     def launch_backfill(
         self, asset: str, keys: Sequence[str], *, with_assets: Sequence[str] = ()
     ) -> str:
@@ -120,10 +106,10 @@ class Dagster:
             if kind not in ("AddDynamicPartitionSuccess", "DuplicateDynamicPartitionError"):
                 raise NewsPlatformError(f"cannot add partition {key!r}: {answer}", thing=key)
 
-    def materialize(self, asset: str) -> None:
-        """Launch one run of an asset without partitions and wait until it ends."""
-        run_id = self.launch(asset)
-        self._wait(lambda: self._run_status(run_id), what=f"run of {asset}")
+    def wait_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Wait until all of these runs have succeeded; raise if one fails for good."""
+        for run_id in run_ids:
+            self._wait(partial(self._run_status, run_id), what=f"run {run_id}")
 
     def launch(self, asset: str, **tags: str) -> str:
         """Launch one run of an asset and return its id; a partition is given as a tag."""

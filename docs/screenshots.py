@@ -3,6 +3,7 @@
 They show a copy of the demo with the results of a night in which a check failed.
 """
 
+import json
 import os
 import shutil
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+from news_platform.definitions import defs
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.server.explorer import exploring
@@ -24,6 +26,7 @@ SETTLE_MS = 8_000
 def main(root: Path, home: Path) -> None:
     """Serve a copy of the demo and write one screenshot per page."""
     IMAGES.mkdir(exist_ok=True)
+    write_shown_assets()
     with tempfile.TemporaryDirectory() as scratch:
         demo = Demo(Path(scratch))
         shutil.copytree(root, demo.root, copy_function=os.link)
@@ -39,6 +42,14 @@ def main(root: Path, home: Path) -> None:
             report_a_red_day(demo, "2025-11-01")
             page.goto(f"{ui.url}/assets/raw_news?view=checks&checkDetail=rows_equal_markers")
             _settled(page, "check")
+
+
+def write_shown_assets() -> None:
+    """Record which assets the pictures show; a test compares them with the graph of today."""
+    names = sorted(
+        key.to_user_string() for key in defs.get_repository_def().asset_graph.get_all_asset_keys()
+    )
+    (IMAGES / "assets.json").write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
 
 
 def _take_lineage(page: Page, url: str) -> None:
@@ -80,4 +91,4 @@ def _settled(page: Page, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(PROJECT / "data-demo", PROJECT / ".dagster" / "demo")
+    main(PROJECT / "data-demo", PROJECT / "data-demo" / ".dagster")

@@ -4,6 +4,7 @@ import os
 
 import dagster as dg
 
+from news_platform.cluster.clouds import cloud_resources
 from news_platform.defs.assets import described
 from news_platform.defs.graph import all_definitions
 from news_platform.defs.runs import run_naming_resources
@@ -16,7 +17,8 @@ from news_platform.settings import environment_secrets, load_settings
 def build_definitions(resources: Resources) -> dg.Definitions:
     """Join the definitions of all features, with these resources."""
     shared = dg.Definitions(
-        resources=run_naming_resources(resources), executor=dg.in_process_executor
+        resources={**run_naming_resources(resources), **cloud_resources(resources.settings)},
+        executor=dg.in_process_executor,
     )
     return dg.Definitions.merge(all_definitions(lambda spec: described(spec, resources)), shared)
 

@@ -274,7 +274,6 @@ def collect_options(given: CcnewsSettings) -> "CollectOptions":
         CollectOptions,
         given,
         workers=max(0, given.workers),
-        dropped_responses=given.dropped_days > 0,
         hosts=frozenset(map(plain_host, given.hosts)),
         languages=frozenset(given.languages),
     )
@@ -380,28 +379,26 @@ def workbook_options(given: Settings) -> "WorkbookOptions":
 
 
 def analysis_options(given: Settings) -> "AnalysisOptions | None":
-    """Return how articles are analysed; None: they are not. Raise ConfigError without a model."""
+    """Return the model that analyses articles, or None; raise ConfigError if it has no name."""
     from news_platform.rss.analyses import AnalysisOptions, ModelAccess
 
     wanted = given.newsroom
-    if not wanted.analyses:
-        return None
     if not wanted.analysis_url:
-        return AnalysisOptions()
+        return None
     if not wanted.analysis_model:
         raise ConfigError(
             "NEWS_PLATFORM_ANALYSIS_URL is set, but no model: set NEWS_PLATFORM_ANALYSIS_MODEL",
             thing="NEWS_PLATFORM_ANALYSIS_MODEL",
         )
     model = ModelAccess(wanted.analysis_url, wanted.analysis_model, wanted.analysis_key)
-    return AnalysisOptions(model=model)
+    return AnalysisOptions(model)
 
 
 def records_options(given: SourceRecordsSettings) -> "RecordsOptions":
     """Return how an institution's snapshots are segmented, and by how many processes."""
     from news_platform.source_records.pipeline import RecordsOptions
 
-    return RecordsOptions(segment_options(given), workers=max(1, given.workers))
+    return RecordsOptions(segment_options(given), workers=max(0, given.workers))
 
 
 def segment_options(given: SourceRecordsSettings) -> "SegmentOptions":

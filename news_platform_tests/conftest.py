@@ -14,12 +14,17 @@ from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
 from news_platform_tests.emulators.sharing import shared_folder
 
-pytest_plugins = ["news_platform_tests.sample.fixtures", "news_platform_tests.servers.demo"]
+pytest_plugins = [
+    "news_platform_tests.sample.fixtures",
+    "news_platform_tests.servers.demo",
+    "news_platform_tests.servers.wheel",
+]
 
 # Fast enough for a test, slow enough to be a wait.
 _BACKOFF_SECONDS = 0.01
 
-# Files that start a daemon, a cluster or a browser; `make test-live` runs them.
+# Files that start a daemon, a cluster or a browser, or that take a minute; `make test-live` runs
+# them.
 LIVE = frozenset(
     {
         "ccnews/test_live_daemon.py",
@@ -29,6 +34,7 @@ LIVE = frozenset(
         "servers/test_dev.py",
         "servers/test_finished_demo.py",
         "servers/test_planted_secrets_live.py",
+        "year/test_month.py",
     }
 )
 # Files whose tests wait for the demo or take 20 seconds. Started last, each would leave the other

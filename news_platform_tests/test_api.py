@@ -40,6 +40,39 @@ def test_every_dataset_of_an_empty_root_is_empty_with_its_columns(tmp_path: Path
         assert news[name].collect().is_empty()
 
 
+def test_an_opened_root_shows_its_datasets_with_their_rows(root: Path) -> None:
+    assert news_platform.open(root).summary().rows() == [("domain_catalog", 2, None, None, None)]
+    assert "domain_catalog" in repr(news_platform.open(root))
+    assert news_platform.open(root / "nothing").summary().is_empty()
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_an_answer_is_written_to_a_file_of_its_format(root: Path, kind: str) -> None:
+    file = root / f"answer.{kind}"
+    query = "select domain, [records] as counts, '=1+1' as formula from domain_catalog"
+    written = Commands("sql").json(root, query, "--output", str(file))
+    assert written == {"file": str(file), "rows": 2, "format": kind}
+    rows: pl.DataFrame = getattr(pl, f"read_{kind}")(file)
+    assert rows["domain"].to_list() == ["a.example", "b.example"]
+    # A spreadsheet would run it.
+    assert set(rows["formula"]) == {"'=1+1" if kind == "csv" else "=1+1"}
+    if kind != "parquet":
+        shown = Commands("sql").text(root, query, "--format", kind)
+        assert shown == file.read_text()
+
+
+def test_an_answer_wider_than_the_terminal_is_shown_by_row(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ", ".join(f"'{'x' * 40}' as c{number}" for number in range(4))
+    monkeypatch.setenv("COLUMNS", "500")
+    shown = Commands("sql").text(root, f"select {columns}")
+    assert len(shown.splitlines()[0]) > 160
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = Commands("sql").text(root, f"select {columns}")
+    assert narrow.splitlines()[:2] == ["row 1", f"c0  {'x' * 40}"]
+
+
 def test_a_query_reads_only_the_columns_it_names(root: Path) -> None:
     file = root / DOMAIN_CATALOG.path
     chunks = pq.ParquetFile(file).metadata.row_group(0)
@@ -59,7 +92,7 @@ def test_sql_knows_datasets_in_capitals_and_no_variables_of_ours(root: Path) -> 
     news = news_platform.open(root)
     assert news.sql("SELECT MAX(records) AS n FROM DOMAIN_CATALOG")["n"].to_list() == [5]
     assert news.sql("select count(*) as n from RAW_NEWS")["n"].to_list() == [0]
-    with pytest.raises(InputError, match="Table with name DATASETS does not exist"):
+    with pytest.raises(InputError, match="unknown dataset 'DATASETS'"):
         news.sql("select * from DATASETS")
 
 

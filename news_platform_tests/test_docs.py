@@ -1,5 +1,6 @@
 """Generated pages are up to date, and the files, settings and commands that docs name exist."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -8,6 +9,7 @@ import click
 import pytest
 
 from news_platform.cli.main import main as cli
+from news_platform.definitions import defs
 from news_platform.defs.graph import VIEWS
 from news_platform.settings import setting_infos
 
@@ -20,7 +22,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)")
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_generated_page_is_up_to_date(name: str) -> None:
-    stored = (PROJECT / "docs" / name).read_text(encoding="utf-8")
+    stored = (PROJECT / name).read_text(encoding="utf-8")
     assert stored == GENERATED[name], "run `python docs/generate.py`"
 
 
@@ -55,6 +57,17 @@ def test_every_command_that_the_docs_name_exists() -> None:
         assert found is not None, command
         if isinstance(found, click.Group):
             assert sub == "" or sub in found.commands, f"{command} {sub}"
+
+
+def test_the_pictures_show_the_assets_of_today() -> None:
+    shown = json.loads((PROJECT / "docs" / "images" / "assets.json").read_text(encoding="utf-8"))
+    keys = defs.get_repository_def().asset_graph.get_all_asset_keys()
+    now = sorted(key.to_user_string() for key in keys)
+    assert shown == now, "run `PYTHONPATH=. python docs/screenshots.py` after `make demo`"
+
+
+def test_the_readme_fits_on_a_few_screens() -> None:
+    assert len((PROJECT / "README.md").read_text(encoding="utf-8").splitlines()) <= 110
 
 
 def test_the_quick_start_lists_the_views_that_are_tested() -> None:

@@ -66,11 +66,11 @@ def test_a_crawled_article_is_followed_from_its_warc_to_the_export(
     assert found.known and found.kind == "url" and found.advice == ()
     assert_in_order([one.dataset for one in found.evidence])
     listed = of_state(found, "captures", "listed")[0]
-    capture = news["captures"].filter(pl.col("uri") == crawled).sort("day").collect().to_dicts()[-1]
-    place = f"@{capture['record_offset']}+{capture['record_length']}"
-    assert listed.source == capture["filename"] + place
+    capture = news["captures"].filter(pl.col("url") == crawled).sort("day").collect().to_dicts()[-1]
+    place = f"@{capture['warc_record_offset']}+{capture['warc_record_length']}"
+    assert listed.source == capture["warc_filename"] + place
     assert listed.at is not None
-    assert f"extractor {versions.CRAWL_EXTRACTOR}" in listed.text
+    assert "HTTP status 200, text/html" in listed.text
     stored = of_state(found, "domain_store", "stored")[0].source
     assert stored.startswith("domain_store/data/")
     assert (

@@ -1,5 +1,7 @@
-"""The snippets of docs/reading.md, run as they stand, and the traps that it warns of."""
+"""The snippets of docs/reading.md and the notebook, run as they stand, and the traps they avoid."""
 
+import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.pages import build, collect, stage
+from news_platform_tests.servers.demo import Demo
 
 PAGE = Path(__file__).parent.parent / "docs" / "reading.md"
 DAYS = {"2025-11-01": ["org.a", "org.b", "org.a"], "2025-11-02": ["org.a"]}
@@ -51,6 +54,23 @@ def test_the_records_of_a_domain_are_found_by_the_index_alone(root: ObjectStore)
     expected = [row["uri"] for row in DomainStore(root).records("a.org")]
     assert sorted(_found("store", root)) == sorted(map(str, expected))
     assert len(expected) == 3
+
+
+def test_the_notebook_answers_ten_questions_on_the_demo(finished_demo: Demo) -> None:
+    cells = json.loads(PAGE.with_name("analyst.ipynb").read_text("utf-8"))["cells"]
+    names: dict[str, Any] = {}
+    answers = []
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            code = "".join(cell["source"]).replace('"data-demo"', repr(str(finished_demo.root)))
+            # As a notebook does: run all, and show the value of the last line.
+            *before, last = ast.parse(code).body
+            assert isinstance(last, ast.Expr)
+            exec(compile(ast.Module(before, []), "cell", "exec"), names)
+            answers.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
+    first, *tables = answers
+    assert "raw_news" in repr(first) and "2025-11-01" in repr(first)
+    assert [table.height > 0 for table in tables] == [True] * 10
 
 
 def test_the_traps_are_still_there(root: ObjectStore) -> None:

@@ -10,10 +10,11 @@ category on every machine.
 import json
 import math
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -71,34 +72,27 @@ class ExtractedPage:
     looks_like_article: bool = False
 
 
+# A zone that is missing or wrong, or an article of tomorrow; what is later was never published.
+_AHEAD = timedelta(days=1)
+
+
+def believed_date(
+    stated: datetime | None, *, now: datetime
+) -> tuple[datetime | None, datetime | None]:
+    """Return when an article was published, and the stated date if it is too far ahead for that."""
+    if stated is None or stated <= now + _AHEAD:
+        return stated, None
+    return None, stated
+
+
 WRONG_PAGE = "leads to a page that is not the article"
-# Folders and files of pages that stand in for an article: consent, login, subscription, errors.
-_WALL_PATH_NAMES = """
-consent cookie-consent cookies cookiewall cookie-wall gdpr privacy-gate privacywall
-login log-in signin sign-in logon anmelden anmeldung einloggen connexion identification
-iniciar-sesion acceder accedi entrar logowanie zaloguj giris inloggen auth oauth sso account
-register registration registrieren regwall subscribe subscription subscriptions abo abonnement
-abonnieren abonnez-vous suscripcion suscribete abbonati assine prenumerata paywall premium-gate
-captcha challenge cdn-cgi blocked geoblock unavailable error errors 404 not-found notfound
-page-not-found
-"""
-_WALL_PATHS = frozenset(_WALL_PATH_NAMES.split())
-_WALL_HOSTS = frozenset(("consent", "login", "accounts", "auth", "sso", "signin", "subscribe"))
-_WALL_TITLE = re.compile(
-    r"before you continue|bevor sie fortfahren|avant de continuer|antes de continuar"
-    r"|prima di continuare|just a moment|attention required|one moment, please|access denied"
-    r"|are you a (?:human|robot)|you have been blocked|verif\w+ (?:you are|your)|security check"
-    r"|(?:enable|activate|need to enable) (?:javascript|cookies)|javascript (?:is )?(?:disabled|re)"
-    r"|we (?:value|care about) your privacy|(?:cookie|privacy|consent) (?:consent|settings|notice)"
-    r"|(?:log|sign) ?in(?: |$)|anmelden$|connexion$|iniciar sesi\u00f3n"
-    r"|subscribe(?: now| to read)?$"
-    r"|(?:error )?(?:40[0134]|410|429|50[0234])\b|(?:page |seite )?(?:not|nicht) (?:found|gefunden)"
-    r"|page introuvable|p\u00e1gina no encontrada|p\u00e1gina n\u00e3o encontrada"
-    r"|pagina non trovata"
-    r"|nie znaleziono|\u043d\u0435 \u043d\u0430\u0439\u0434\u0435\u043d\u0430"
-    r"|(?:service |temporarily )unavailable|bad gateway|internal server error",
-    re.IGNORECASE,
-)
+_WORDS = tomllib.loads(files("news_platform.articles").joinpath("words.toml").read_text("utf-8"))
+_WALL_PATHS = frozenset(_WORDS["walls"]["paths"].split())
+_WALL_HOSTS = frozenset(_WORDS["walls"]["hosts"].split())
+_WALL_TITLE = re.compile("|".join(_WORDS["walls"]["titles"]), re.IGNORECASE)
+_ERROR = re.compile("|".join(it for known in _WORDS["errors"].values() for it in known), re.I)
+# An error page is an apology and a few links; a wide character says as much as three others.
+_MAX_ERROR_SIZE = 700
 # Longer titles are headlines, which may contain such words.
 _MAX_WALL_TITLE = 60
 # Titles of one article share at least this much, also after an edit.
@@ -134,6 +128,14 @@ def is_error_status(status: int | None) -> bool:
     return status not in (None, 200)
 
 
+def is_error_page(article: Article) -> bool:
+    """Return whether a page has no more to say than that what was asked for is not there."""
+    size = sum(3 if wide else 1 for wide in map(_WIDE.match, article.clean_text[:_MAX_ERROR_SIZE]))
+    if size >= _MAX_ERROR_SIZE:
+        return False
+    return _ERROR.search(f"{article.title}\n{article.clean_text}") is not None
+
+
 def judge_page(page: ExtractedPage, *, url: str, asked: PageAsked) -> PageVerdict:
     """Return whether the page at `url` is the article that was asked for.
 
@@ -141,6 +143,8 @@ def judge_page(page: ExtractedPage, *, url: str, asked: PageAsked) -> PageVerdic
     """
     if is_error_status(asked.status):
         return PageVerdict(f"status {asked.status}")
+    if is_error_page(page.article):
+        return PageVerdict(WRONG_PAGE)
     signs = list(_signs(page, url=url, asked=asked))
     if len(signs) > 1:
         return PageVerdict(WRONG_PAGE)
@@ -192,73 +196,6 @@ def _wall_words(url: str) -> set[str]:
 
 Category = Literal["politics", "sports", "other"]
 
-_SECTIONS: dict[Category, str] = {
-    "politics": """
-        politics political politik politica politique politiek polityka politika politicas
-        politiques politico siyaset siyasi innenpolitik aussenpolitik weltpolitik bundespolitik
-        landespolitik lokalpolitik parteien bundestag wahlen wahl election elections elecciones
-        eleicoes wybory
-        secim parliament congress senate westminster whitehouse capitol government gobierno governo
-        regierung gouvernement europapolitik democracy uspolitics политика выборы سياسة السياسة
-        سياسي 政治 時政 时政 정치 politiikka politikk valg πολιτικη
-    """,
-    "sports": """
-        sports sport deportes deporte esportes esporte desporto spor sportowe sportnews football
-        soccer fussball futbol futebol calcio pilkanozna voetbal fotboll bundesliga premierleague
-        laliga championsleague nfl nba mlb nhl tennis tenis cricket rugby olympics olympia
-        olimpiadas hockey eishockey icehockey baseball basketball baloncesto basketbol koszykowka
-        siatkowka handball motorsport motorsports formel1 formula1 f1 cycling ciclismo radsport
-        boxing boxeo ufc mma athletics leichtathletik wintersport skispringen volleyball спорт
-        футбол хоккей رياضة الرياضة 体育 體育 スポーツ 스포츠 urheilu αθλητικα
-    """,
-    "other": """
-        business wirtschaft economy economia economie ekonomi gospodarka biznes finance finanzen
-        finanzas finanse finans money markets boerse borsa aktien mercados negocios economics stocks
-        investing immobilien tech technology technik tecnologia technologie teknoloji technologia
-        digital netzwelt gadgets computer science wissenschaft ciencia sciences bilim nauka culture
-        kultur cultura kultura arts books buecher libros literatur film movies movie kino cine
-        cinema music musik musica muzyka theater theatre tv television medien serien entertainment
-        unterhaltung espectaculos entretenimiento rozrywka showbiz celebrity celebrities promis
-        leute stars boulevard gente famosos royals bollywood hollywood plotek lifestyle yasam estilo
-        fashion moda beauty food essen rezepte recipes gastronomia comida genuss travel reise reisen
-        viajes turismo seyahat podroze health gesundheit salud saglik zdrowie sante wellness auto
-        cars autos motoring automobile otomobil motoryzacja gaming spiele blaulicht polizei
-        polizeimeldungen polizeibericht polizeiticker crime policiales sucesos policiaca polis
-        weather wetter tiempo pogoda horoscope horoskop экономика культура наука технологии здоровье
-        происшествия اقتصاد الاقتصاد ثقافة فن تكنولوجيا صحة علوم 科技 财经 財經 娱乐 文化 経済
-        エンタメ 경제 문화
-    """,
-}
-# Words of politics and sports in several languages; how many an article has are features, too.
-_SIGNS: Mapping[str, str] = {
-    "politics": """
-        president minister senator senate congress parliament government election elections vote
-        voters voted campaign democrats democratic republicans republican labour conservative
-        conservatives party lawmakers legislation bill policy impeachment coalition opposition
-        sanctions diplomat embassy mayor governor chancellor referendum ballot candidate candidates
-        tory tories mps brexit trump biden prasident kanzler kanzlerin bundestag regierung wahl
-        partei spd cdu csu fdp afd koalition bundesregierung abgeordnete landtag fraktion
-        ministerprasident grunen bundeskanzlerin presidente ministro gobierno congreso senado
-        diputados partido elecciones votos psoe vox podemos oposicion candidato ministra legislativo
-        alcalde gouvernement ministre assemblee parti depute deputes senateurs elysee macron
-        prezydent premier rzad sejm senat wybory partia posel poslowie pis opozycja kandydat
-        marszalek cumhurbaskani bakan bakani meclis secim chp akp mhp milletvekili hukumet baskani
-        الرئيس الحكومة البرلمان وزير الانتخابات حزب مجلس النواب президент правительство министр
-        парламент выборы партия депутат госдума
-    """,
-    "sports": """
-        match matches game games season team teams coach player players goal goals league cup
-        tournament championship striker midfielder defender quarterback touchdown playoffs innings
-        wicket scored score defeat injury transfer club stadium champion champions semifinal olympic
-        medal race nba nfl nhl mlb fifa uefa ncaa wickets spiel trainer mannschaft tor tore liga
-        bundesliga verein spieler sieg niederlage saison turnier meister torwart punkte partido
-        equipo jugador jugadores gol goles entrenador temporada torneo campeon futbol estadio
-        delantero joueur joueurs equipe entraineur but buts championnat mecz gola druzyna trener
-        zawodnik pilkarz sezon turniej mac macta takim lig teknik direktor oyuncu sampiyon stadyum
-        fenerbahce galatasaray besiktas مباراة فريق الدوري لاعب هدف مدرب النادي матч команда игрок
-        тренер гол сезон чемпионат
-    """,
-}
 _SIGN_COUNTS = (1, 2, 3, 4, 6, 8, 12)
 _SIGN_SHARES = (5, 10, 20, 30, 50)  # per thousand words
 # A sign says more than any one word.
@@ -280,8 +217,10 @@ def _fold(text: str) -> str:
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
-_CATEGORY_OF = {_fold(word): name for name, text in _SECTIONS.items() for word in text.split()}
-_SIGN_WORDS = {name: frozenset(map(_fold, text.split())) for name, text in _SIGNS.items()}
+_CATEGORY_OF: Mapping[str, Category] = {
+    _fold(word): name for name, text in _WORDS["sections"].items() for word in text.split()
+}
+_SIGN_WORDS = {name: frozenset(map(_fold, text.split())) for name, text in _WORDS["signs"].items()}
 
 
 def stated_category(*, url: str, section: str, tags: Iterable[str] = ()) -> Category | None:

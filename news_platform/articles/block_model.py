@@ -102,10 +102,11 @@ def load_model() -> BlockModel:
 
 
 def parse_trees(written: Sequence[Sequence[Sequence[int]]]) -> Trees:
-    """Return trees written as lists of nodes: [value] or [feature, threshold, left, right].
+    """Return trees of at most 16 leaves, written as lists of nodes.
 
-    All have the same number of leaves, at most 16.
+    A node is [value] or [feature, threshold, left, right].
     """
+    most = max(len(tree) for tree in written) // 2 + 1
     splits: list[tuple[int, int, int]] = []
     values: list[list[int]] = []
     for tree in written:
@@ -115,6 +116,10 @@ def parse_trees(written: Sequence[Sequence[Sequence[int]]]) -> Trees:
             if len(node) > 1:
                 excluded = sum(bits[leaf] for leaf in _leaves(tree, node[2]))
                 splits.append((node[0], node[1], _ALL_LEAVES - excluded))
+        # Trees are rows of one array: to a smaller one belong splits that exclude no leaf.
+        lacking = most - len(values[-1])
+        splits += [(0, 0, _ALL_LEAVES)] * lacking
+        values[-1] += [0] * lacking
     features, thresholds, keeps = np.array(splits, dtype=np.int64).T.copy()
     cuts = tuple(np.unique(thresholds[features == one]) for one in range(features.max() + 1))
     ranks = [np.searchsorted(cuts[one], at) for one, at in zip(features, thresholds, strict=True)]

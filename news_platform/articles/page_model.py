@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 import numpy as np
 import numpy.typing as npt
 
-from news_platform.articles.block_model import Trees, parse_trees
+from news_platform.articles.block_model import SCORE_UNIT, Trees, parse_trees
 from news_platform.articles.blocks import HEADINGS, TextBlocks, name_words
 from news_platform.articles.extract import InspectedPage
 from news_platform.html.jsonld import MetaTags
@@ -48,6 +48,7 @@ _MICRODATA = 100
 _DATE_SOURCES = ("", "visible", "time", "url", "microdata", "meta", "json-ld")
 _OG_TYPES = {"": 0, "website": 1, "article": 2, "product": 3, "product.item": 3, "og:product": 3}
 _OTHER_OG_TYPE = 4
+_SHOWN_DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\b|\b\d{1,2}:\d\d\b|\d+年|\d+月")
 _QUOTE = re.compile('[“”„«»「」『』"]')
 _SENTENCE_END = re.compile("[.!?。！？…][\"'”’»)]*$")
 _DATE_IN_PATH = re.compile(r"/(?:19|20)\d\d[/-]?(?:[01]?\d|[a-z]{3})\b", re.IGNORECASE)
@@ -91,6 +92,7 @@ def page_features(page: InspectedPage, html: str, url: str) -> PageFeatures:
         **_stated(page, html),
         **_text(page, sizes),
         **_teasers(blocks, kept, sizes),
+        **_repetition(blocks, kept, sizes),
         **_style(page.article.clean_text),
         **_elements(page),
         **_address(url),
@@ -117,7 +119,7 @@ def _stated(page: InspectedPage, html: str) -> Mapping[str, int]:
         + _MICRODATA * bool(known & itemtypes)
         for name, known in _STATED_TYPES.items()
     }
-    source = article.published_at_source
+    source, site_name = article.published_at_source, meta.first("og:site_name")
     return {
         **types,
         "has_kind": int(bool(stated.kind)),
@@ -127,6 +129,8 @@ def _stated(page: InspectedPage, html: str) -> Mapping[str, int]:
         "authors": len(article.authors),
         "stated_authors": len(stated.authors),
         "modified": int(article.modified_at is not None),
+        "canonical_depth": _depth(article.canonical_link),
+        "titled_as_site": int(bool(article.title) and article.title in site_name),
         "section": int(bool(article.section)),
         "tags": min(len(article.tags), _MANY_TYPES),
         "subtitle": len(article.subtitle),
@@ -202,6 +206,49 @@ def _teasers(blocks: TextBlocks, kept: Sequence[int], sizes: Sequence[int]) -> M
     }
 
 
+TEASED = "teased_share"
+
+
+def _repetition(blocks: TextBlocks, kept: Sequence[int], sizes: Sequence[int]) -> Mapping[str, int]:
+    """Count what repeats on lists: links such as "read more", dates, and parts of equal form."""
+    labels: Counter[str] = Counter()
+    alike: Counter[tuple[str, str | None]] = Counter()
+    heads: set[int] = set()
+    dates = 0
+    for number, text in enumerate(blocks.lowered):
+        if sizes[number] <= _LABEL:
+            dates += _SHOWN_DATE.search(text) is not None
+        if blocks.link_chars[number] * 100 >= sizes[number] * _ALL_LINK:
+            holder = blocks.holders[number]
+            if sizes[number] <= _LABEL:
+                labels[text] += 1
+            if blocks.tags[holder] in HEADINGS:
+                heads.add(number)
+                alike[blocks.tags[holder], blocks.classes[blocks.parents[holder]]] += 1
+    total = max(sum(sizes[number] for number in kept), 1)
+    parts: Counter[int] = Counter()
+    wider: Counter[int] = Counter()
+    run = longest = 0
+    before = kept[0] if kept else 0
+    for number in kept:
+        parent = blocks.parents[blocks.holders[number]]
+        parts[parent] += sizes[number]
+        wider[blocks.parents[parent]] += sizes[number]
+        run = run + sizes[number] if number - before <= 1 else sizes[number]
+        longest, before = max(longest, run), number
+    teased = sum(sizes[number] for number in kept if number - 1 in heads)
+    return {
+        "same_labels": max(labels.values(), default=0),
+        "same_headings": max(alike.values(), default=0),
+        "dates_shown": dates,
+        # Of the text, the blocks that each follow the linked headline of another page.
+        TEASED: teased * 1000 // total if len(heads) > 1 else 0,
+        "largest_part": max(parts.values(), default=0) * 1000 // total,
+        "largest_wider_part": max(wider.values(), default=0) * 1000 // total,
+        "longest_run": longest * 1000 // total,
+    }
+
+
 def _style(text: str) -> Mapping[str, int]:
     sample = text[:_SAMPLE_CHARS]
     words = sample.count(" ") + sample.count("\n") + 1
@@ -242,7 +289,7 @@ def _names_around(blocks: TextBlocks, kept: Iterable[int]) -> Collection[str]:
     return found
 
 
-_ADDRESS = (
+ADDRESS_NUMBERS = (
     "path_depth",
     "slug_words",
     "slug_length",
@@ -251,6 +298,7 @@ _ADDRESS = (
     "file_ending",
     "query",
 )
+"""The numbers that describe an address, -1 without one."""
 
 
 def _parts(url: str) -> SplitResult:
@@ -261,14 +309,22 @@ def _parts(url: str) -> SplitResult:
         return SplitResult("", "", "", "", "")
 
 
+def _depth(url: str) -> int:
+    """Return the folders of an address, one for a query alone, 0 for a root, -1 without any."""
+    parts = _parts(url)
+    if not parts.netloc:
+        return -1
+    return len([part for part in parts.path.split("/") if part]) or int(bool(parts.query))
+
+
 def _address(url: str) -> Mapping[str, int]:
     parts = _parts(url)
     if not parts.netloc:
-        return dict.fromkeys(_ADDRESS, -1)
+        return dict.fromkeys(ADDRESS_NUMBERS, -1)
     segments = [part for part in parts.path.lower().split("/") if part]
     slug = max(segments[-2:], key=len, default="")
     values = (
-        len(segments),
+        _depth(url),
         slug.count("-") + slug.count("_") + bool(slug),
         len(slug),
         int(_DATE_IN_PATH.search(parts.path) is not None),
@@ -276,11 +332,14 @@ def _address(url: str) -> Mapping[str, int]:
         int(parts.path.endswith(_FILE_ENDINGS)),
         min(len(parts.query), _MANY_TYPES * 4),
     )
-    return dict(zip(_ADDRESS, values, strict=True))
+    return dict(zip(ADDRESS_NUMBERS, values, strict=True))
 
 
 # Log-odds of a word in hundredths, by where it stands.
 PlacedOdds = Mapping[str, Mapping[str, int]]
+# From this share on (in thousandths), the text is a list of other pages and their first lines.
+_MOSTLY_TEASED = 600
+_SURELY_NOT = -100 * SCORE_UNIT
 # The strongest words for and against: one clear sign weighs more than many weak ones.
 _STRONGEST = 5
 
@@ -296,6 +355,9 @@ class PageModel:
 
     def score(self, features: PageFeatures) -> int:
         """Return the log-odds, in ten-thousandths, that such a page is an article."""
+        # Few labelled lists are as plain as those of small sites: the trees do not know them.
+        if features.numbers[TEASED] >= _MOSTLY_TEASED:
+            return _SURELY_NOT
         row = feature_row(features, self.numbers, self.odds)
         return int(self.trees.scores(row[None, :])[0])
 

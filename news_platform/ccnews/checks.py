@@ -1,4 +1,4 @@
-"""Check the stored rows of raw_news: counts, schema, duplicates and completeness.
+"""Check the stored rows of raw_news: counts, schema and completeness.
 
 Files are found by listing the folder, not by the markers that they are compared with, so an extra
 file, a missing file and an altered file are all found.
@@ -14,9 +14,6 @@ from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_FIRST, Warc, raw_news_day_prefix
 from news_platform.storage.commit.collected import collected_names, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
@@ -96,28 +93,11 @@ def schema_problems(footers: Iterable[ParquetFooter]) -> list[str]:
 def _is_raw_news(schema: "pa.Schema") -> bool:
     import pyarrow as pa
 
-    from news_platform.ccnews.writer import arrow_schema
+    from news_platform.ccnews.captures import arrow_schema
 
     required = {*schema.names, *RAW_NEWS_FIRST}
     expected = [field for field in arrow_schema(RAW_NEWS) if field.name in required]
     return bool(schema.remove_metadata().equals(pa.schema(expected)))
-
-
-def duplicate_problems(store: ObjectStore, *, day: date) -> list[str]:
-    """Return the WARCs with more repeated (uri, http_date) than their source."""
-    stated = {marker.warc: marker.duplicates for marker in read_collected(store, [day])}
-    key = pl.struct("uri", "http_date")
-    rows = scan_news(store, [day], columns=["filename", "uri", "http_date"])
-    counted = rows.group_by("filename").agg((pl.len() - key.n_unique()).alias("repeated"))
-    try:
-        found = counted.collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        return [f"{day}: unreadable: {error}"]
-    return [
-        f"{warc}: {repeated} repeated pages, expected {stated.get(warc, 0)} as in its source"
-        for warc, repeated in sorted(found.iter_rows())
-        if repeated != stated.get(warc, 0)
-    ]
 
 
 def uncollected(

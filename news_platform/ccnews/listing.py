@@ -17,7 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from urllib.parse import quote, unquote
 
+from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.raw_news import (
     Warc,
     last_day,
@@ -33,10 +35,9 @@ from news_platform.storage.commit.collected import collected_names, list_collect
 from news_platform.storage.commit.markers import content_tag, fingerprint
 from news_platform.storage.objects.store import ObjectStore
 
-# Older months that one tick checks: of those not yet found complete, and of the settled ones in
-# turn. A tick over ten years of history then costs about as much as one over a single year.
-_UNSETTLED_PER_TICK = 12
-_SETTLED_PER_TICK = 4
+# Older months that one tick checks, in turn. A tick over ten years of history then costs about as
+# much as one over a single year.
+_OLDER_PER_TICK = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,19 @@ def listed_warcs(crawl: ObjectStore, root: ObjectStore, *, day: date) -> tuple[W
     return _of_day(found, day)
 
 
+def indexed_names(store: ObjectStore, day: str) -> frozenset[str]:
+    """Return the names of the WARCs of a day whose runs were written without pages."""
+    # Only the day's own markers are listed: ten years have 65,000.
+    infos = store.list(f"markers/{CAPTURES.name}", name_prefix=quote(f"{day}|", safe=""))
+    keys = (unquote(info.path.rpartition("/")[2].rpartition("@")[0]) for info in infos)
+    return frozenset(key.partition("|")[2] for key in keys)
+
+
 def _months_around(day: date) -> tuple[date, ...]:
+    if day.year in (date.min.year, date.max.year):
+        raise InputError(
+            f"no crawl has the day {day}: CC-NEWS begins on 2016-08-26", thing=str(day)
+        )
     return previous_month(day), month_of(day), next_month(day)
 
 
@@ -142,14 +155,12 @@ def _lines(body: bytes, path: str) -> list[str]:
 class FollowState:
     """The state that one tick of the sensor passes to the next, stored in its cursor.
 
-    Months are keyed by the ISO date of their first day. `since` is the first followed day; `turn`
-    counts the ticks; `settled` maps each older month that was found complete to the fingerprint of
-    what was checked; `seen` maps the recent months to the ETag that was last reported.
+    `since` is the first followed day; `turn` counts the ticks; `seen` maps the recent months, by
+    the ISO date of their first day, to the ETag that was last reported.
     """
 
     since: str | None = None
     turn: int = 0
-    settled: Mapping[str, str] = field(default_factory=dict)
     seen: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -220,54 +231,26 @@ def check_listings(
     if since is None:
         return FollowReport({}, (), state)
     scope = FollowScope(since, last, frozenset(followed), max_warcs, frozenset(republished))
-    stale = {
-        day: value for listing in recent for day, value in _stale_days(root, listing, scope).items()
-    }
-    settled = dict(state.settled)
-    for month in _due(scope.older_months(previous_month(today)), settled, turn=state.turn):
-        older = fetch_listing(crawl, root, month=month, keep=keep)
-        stale |= _check_older_month(older, root, month, scope=scope, settled=settled)
+    due = _in_turn(scope.older_months(previous_month(today)), state.turn)
+    older = (fetch_listing(crawl, root, month=month, keep=keep) for month in due)
+    stale: dict[str, str] = {}
+    for listing in (*recent, *filter(None, older)):
+        stale |= _stale_days(root, listing, scope)
     return FollowReport(
         stale=dict(sorted(stale.items(), reverse=True)),
         changed=tuple(one for one in recent if state.seen.get(str(one.month)) != one.etag),
         state=FollowState(
             since=since,
             turn=state.turn + 1,
-            settled=settled,
             seen={str(listing.month): listing.etag for listing in recent},
         ),
     )
 
 
-def _due(older: Sequence[date], settled: Mapping[str, str], *, turn: int) -> list[date]:
-    """Return the older months that this tick checks."""
-    complete = [month for month in older if str(month) in settled]
-    open_months = [month for month in older if str(month) not in settled]
-    start = turn * _SETTLED_PER_TICK % len(complete) if complete else 0
-    return open_months[:_UNSETTLED_PER_TICK] + complete[start : start + _SETTLED_PER_TICK]
-
-
-def _check_older_month(
-    listing: Listing | None,
-    root: ObjectStore,
-    month: date,
-    *,
-    scope: FollowScope,
-    settled: dict[str, str],
-) -> Mapping[str, str]:
-    """Return the stale days of an older month; mark the month as settled if there are none."""
-    days = sorted(day for day in listing.days() if scope.contains(day)) if listing else []
-    again = {warc.name for warc in listing.warcs} & scope.republished if listing else ()
-    token = fingerprint([listing.etag if listing else "", *map(str, days), *again])
-    # Nothing was added and no further day is followed since the month was complete.
-    if listing is None or settled.get(str(month)) == token:
-        settled[str(month)] = token
-        return {}
-    stale = _stale_days(root, listing, scope)
-    settled.pop(str(month), None)
-    if not stale:
-        settled[str(month)] = token
-    return stale
+def _in_turn(months: Sequence[date], turn: int) -> Sequence[date]:
+    """Return the months that this tick checks."""
+    parts = -(-len(months) // _OLDER_PER_TICK) or 1
+    return months[turn % parts :: parts]
 
 
 def _stale_days(root: ObjectStore, listing: Listing, scope: FollowScope) -> Mapping[str, str]:

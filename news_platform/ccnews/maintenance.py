@@ -16,13 +16,14 @@ from urllib.parse import quote, unquote
 import polars as pl
 
 from news_platform.ccnews.listing import first_answering, listed_warcs
+from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.collected import COLLECTED, Collected
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.raw_news import (
-    CAPTURES,
     DROPPED,
     DROPPED_RESPONSES,
     FEED_CANDIDATES,
+    PAGE_METADATA,
     RAW_NEWS,
     Warc,
     month_of,
@@ -142,11 +143,15 @@ def find_changed_sources(
             info.etag,
         )
         for (warc, marker), info in zip(pairs, infos, strict=True)
-        if info is not None and _has_changed(crawl, warc.path, info, marker)
+        if info is not None and has_changed(crawl, warc.path, info, marker)
     ]
 
 
-def _has_changed(crawl: ObjectStore, path: str, info: ObjectInfo, marker: Collected) -> bool:
+def has_changed(crawl: ObjectStore, path: str, info: ObjectInfo, marker: Collected) -> bool:
+    """Return whether a WARC is not the one that a marker was made from.
+
+    The bytes of a local file are compared; of a remote one, what its server states about it.
+    """
     if info.size_bytes != marker.source_bytes:
         return True
     if crawl.local_folder is not None:
@@ -253,7 +258,8 @@ def delete_expired_drops(root: ObjectStore, *, now: datetime, days: int) -> int:
     return len(expired)
 
 
-_TABLES = (RAW_NEWS, CAPTURES, FEED_CANDIDATES, DROPPED_RESPONSES)
+_KEPT = (CAPTURES, PAGE_METADATA, FEED_CANDIDATES)
+_TABLES = (RAW_NEWS, *_KEPT, DROPPED_RESPONSES)
 
 
 def recount_day(store: ObjectStore, day: str) -> None:
@@ -274,32 +280,32 @@ def _recount(
     def rows(table: Dataset) -> pl.LazyFrame:
         return scan_table(store, [info.path for info in files[table]], table)
 
-    def height(table: Dataset, before: int | None) -> int | None:
-        is_kept = before is not None and files[table]
-        return int(rows(table).select(pl.len()).collect().item()) if is_kept else before
+    def height(table: Dataset, before: int) -> int:
+        # The files of dropped_responses expire.
+        return int(rows(table).select(pl.len()).collect().item()) if files[table] else before
 
-    pages = rows(RAW_NEWS).select("main_lang", "uri", "http_date").collect()
-    languages = dict(sorted(pages["main_lang"].value_counts().iter_rows()))
+    counted = rows(RAW_NEWS).group_by("main_lang").len().collect()
+    languages = dict(sorted(counted.iter_rows()))
+    pages = sum(languages.values())
     # A language without pages has no file.
     empty = [one for one in files[RAW_NEWS] if path_values(one.path)["main_lang"] not in languages]
     store.delete([info.path for info in empty])
     kept = [info for info in files[RAW_NEWS] if info not in empty]
     dropped = dict(marker.dropped)
-    if marker.dropped_responses is not None and files[DROPPED_RESPONSES]:
+    if files[DROPPED_RESPONSES]:
         counted = rows(DROPPED_RESPONSES).group_by("reason").len().collect()
         refused = {key: count for key, count in dropped.items() if key == TAKEN_DOWN}
         dropped = dict(counted.iter_rows()) | refused
-    lost = marker.rows - pages.height + sum(marker.dropped.values()) - sum(dropped.values())
+    lost = marker.rows - pages + sum(marker.dropped.values()) - sum(dropped.values())
     if lost:
         dropped[TAKEN_DOWN] = dropped.get(TAKEN_DOWN, 0) + lost
     amended = replace(
         marker,
-        rows=pages.height,
-        duplicates=pages.height - pages.select("uri", "http_date").n_unique(),
-        bytes=sum(one.size_bytes for one in (*kept, *files[CAPTURES], *files[FEED_CANDIDATES])),
+        rows=pages,
+        bytes=sum(one.size_bytes for one in (*kept, *(it for one in _KEPT for it in files[one]))),
         languages=languages,
         dropped=dict(sorted(dropped.items())),
-        captures=height(CAPTURES, marker.captures),
+        captures=height(CAPTURES, marker.captures or 0),
         feed_candidates=height(FEED_CANDIDATES, marker.feed_candidates),
         dropped_responses=height(DROPPED_RESPONSES, marker.dropped_responses),
     )

@@ -198,7 +198,7 @@ _HTML_STARTS = (b"<!doctype html", b"<html")
 
 @dataclass(frozen=True, slots=True)
 class CrawledPage:
-    """One row of raw_news, with what captures and feed_candidates need; `tree` is UTF-8."""
+    """One row of raw_news, with what page_metadata and feed_candidates need; `tree` is UTF-8."""
 
     record: RecordInfo
     http: HttpHead
@@ -213,9 +213,14 @@ class CrawledPage:
     feeds: tuple[FeedLink, ...]
 
 
-def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | DroppedWarcRecord:
-    """Return the page of an archived response, or a DroppedWarcRecord with the reason."""
-    http = parse_head(response.head)
+def read_page(
+    response: WarcResponse, options: CollectOptions, http: HttpHead | None = None
+) -> CrawledPage | DroppedWarcRecord:
+    """Return the page of an archived response, or a DroppedWarcRecord with the reason.
+
+    `http` is the parsed header, if it is known already.
+    """
+    http = http or parse_head(response.head)
     host = reversed_domain(response.record.uri)
     if reason := _drop_reason(response, http, host=host, options=options):
         return _dropped(response, reason)
@@ -252,6 +257,8 @@ def _dropped(response: WarcResponse, reason: str) -> DroppedWarcRecord:
 def _drop_reason(
     response: WarcResponse, http: HttpHead, *, host: str, options: CollectOptions
 ) -> str | None:
+    if response.is_revisit:
+        return "revisit_record"
     if not response.record.uri:
         return "no_uri"
     if _mime(response, http) not in _HTML_TYPES:
@@ -267,8 +274,12 @@ def _mime(response: WarcResponse, http: HttpHead) -> str | None:
     """Return the declared type; without one, HTML if the body starts like HTML."""
     if http.mime or response.payload_type:
         return http.mime or response.payload_type
-    looks = response.body[:256].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    return "text/html" if looks.startswith(_HTML_STARTS) else None
+    return "text/html" if looks_like_html(response.body) else None
+
+
+def looks_like_html(body: bytes) -> bool:
+    """Return whether a body starts like an HTML page."""
+    return body[:256].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_HTML_STARTS)
 
 
 def _text(tree: HTMLTree) -> str:

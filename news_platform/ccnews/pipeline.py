@@ -4,18 +4,18 @@ Start here. `collect_day` compares the crawl's listing with the markers of the W
 collected already; `collect_warcs` checks the disks and runs one task per WARC (`pool`, `worker`).
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
 
-from news_platform.ccnews.listing import first_answering, listed_warcs
+from news_platform.ccnews.listing import first_answering, indexed_names, listed_warcs
 from news_platform.ccnews.maintenance import (
     BrokenNote,
     forget_broken,
     forget_republished,
+    has_changed,
     list_republished,
     note_failure,
     read_broken,
@@ -37,6 +37,7 @@ from news_platform.datasets.raw_news import Warc, raw_news_day_prefix
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
     CollectedUnit,
+    collected_names,
     list_collected,
     list_collected_day,
     mark_wanted,
@@ -89,35 +90,21 @@ class WarcSource:
         return self.path.rpartition("/")[2]
 
     def info(self) -> ObjectInfo | None:
-        """Return what the first answering source states; None if no source answers.
-
-        Errors are ignored here: reading the WARC will report them.
-        """
-        for source in self.sources:
-            with suppress(StorageError):
-                return source.head(self.path)
-        return None
+        """Return what the first answering source states; None if no source answers."""
+        found = self._found()
+        return found[1] if found else None
 
     def is_source_of(self, marker: Collected) -> bool:
-        """Return whether a marker was made from the bytes that are here now.
+        """Return whether a marker was made from the bytes that are here now."""
+        found = self._found()
+        return found is not None and not has_changed(found[0], self.path, found[1], marker)
 
-        Those of a local file are compared; of a remote one, what its server states about it.
-        """
-        found = self.info()
-        if found is None or found.size_bytes != marker.source_bytes:
-            return False
+    def _found(self) -> tuple[ObjectStore, ObjectInfo] | None:
+        # Errors are ignored here: reading the WARC will report them.
         for source in self.sources:
-            if source.local_folder is not None and marker.source_digest:
-                with (source.local_folder / self.path).open("rb") as file:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
-                return digest == marker.source_digest
-        is_same_place = marker.source in {source.uri(self.path) for source in self.sources}
-        return not is_same_place or marker.source_etag in ("", found.etag)
-
-    def size_bytes(self) -> int | None:
-        """Return the size that the first answering source states; None if no source answers."""
-        found = self.info()
-        return found.size_bytes if found else None
+            with suppress(StorageError):
+                return source, source.head(self.path)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +169,8 @@ def collect_warcs(
         return CollectReport((), ())
     infos = [warc.info() for warc in warcs]
     broken = read_broken(root)
-    cost = estimate([info.size_bytes if info else None for info in infos], workers=options.workers)
+    sizes = [info.size_bytes if info else None for info in infos]
+    cost = estimate(sizes, workers=options.workers, index_only=options.index_only)
     with scratch_folder() as scratch:
         require_free_space(cost, scratch=scratch, root=root)
         listener.start(cost)
@@ -258,6 +246,16 @@ def plan_day(
     }[redo]
     again = tuple(warc for warc in listed if warc.name in collected & wanted)
     return DayPlan(day, listed, tuple(missing[:room]), again)
+
+
+def plan_index(day: date, *, crawl: ObjectStore, root: ObjectStore) -> DayPlan:
+    """Compare the listing of a day with the runs of captures that are written.
+
+    A WARC that is collected has its run.
+    """
+    listed = listed_warcs(crawl, root, day=day)
+    held = collected_names(root, day=day) | indexed_names(root, str(day))
+    return DayPlan(day, listed, tuple(warc for warc in listed if warc.name not in held))
 
 
 def outdated_days(

@@ -43,7 +43,8 @@ from news_platform.text.readable import bytes_text
 # again what an older version wrote. 2: pages are decoded as browsers do, in `html.decode`.
 EXTRACTOR_VERSION = versions.CRAWL_EXTRACTOR
 # The options that decide which rows a WARC gives.
-_RECORDED = ("max_page_bytes", "hosts", "languages")
+INDEX_ONLY = "index_only"
+_RECORDED = ("max_page_bytes", "hosts", "languages", INDEX_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,14 @@ class CollectOptions:
     page_seconds: float = 30.0
     memory_mb: int = 1024
     max_warcs: int | None = None
-    dropped_responses: bool = True
     # Equal failures of the same file after which what can be read of it is published; 0: never.
     # Downloads are retried within each: five rule out a passing fault of the network.
     accept_after: int = 5
     max_page_bytes: int = 32 << 20
     hosts: frozenset[str] = frozenset()
     languages: frozenset[str] = frozenset()
+    # Write captures alone, without extracting or storing pages.
+    index_only: bool = False
 
     def recorded(self) -> Mapping[str, object]:
         """Return what a marker records: the options that decide on rows and are not defaults."""
@@ -191,6 +193,10 @@ _MAX_RESTARTS = 2
 _USUAL_WARC_BYTES = 1_070_000_000
 # The rows take about as much space as the WARC they come from; a tenth more to be safe.
 _OUTPUT_SHARE = 1.1
+# A capture takes about 100 bytes, and its record 20,000.
+_INDEX_SHARE = 0.02
+# Captures alone take a sixth of the time (docs/benchmarks/captures.md).
+_INDEX_SPEED = 6
 # Compressed bytes that one worker reads; half of what the benchmark shows on a busy core.
 _BYTES_PER_SECOND = 5_000_000
 # Not StorageError: a listed WARC may be missing, or be overwritten, while it is uploaded. Not
@@ -282,17 +288,19 @@ class CollectListener:
         """Receive the marker of a WARC, or why it was not collected."""
 
 
-def estimate(sizes: Sequence[int | None], *, workers: int) -> Estimate:
+def estimate(sizes: Sequence[int | None], *, workers: int, index_only: bool = False) -> Estimate:
     """Estimate time and disk space from the sizes of the WARCs; None stands for the usual size."""
+    share = _INDEX_SHARE if index_only else _OUTPUT_SHARE
+    speed = _BYTES_PER_SECOND * (_INDEX_SPEED if index_only else 1)
     known = [_USUAL_WARC_BYTES if size is None else size for size in sizes]
     total, largest = sum(known), max(known, default=0)
     at_once = max(1, min(workers, len(known)))
     return Estimate(
         warcs=len(known),
         download_bytes=total,
-        output_bytes=int(total * _OUTPUT_SHARE),
-        scratch_bytes=int(largest * at_once * _OUTPUT_SHARE),
-        seconds=total / (_BYTES_PER_SECOND * at_once),
+        output_bytes=int(total * share),
+        scratch_bytes=int(largest * at_once * share),
+        seconds=total / (speed * at_once),
     )
 
 

@@ -7,6 +7,8 @@ Nearly every record of the crawl is written strictly by the specification and is
 third of the cost of fastwarc; all other records go to fastwarc, which tolerates more.
 """
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -42,6 +44,8 @@ _RECORD_END = b"\r\n\r\n"
 _WINDOW_BYTES = 192 << 10
 _RECORD_MAGIC = b"WARC/"
 _RECORD_BLANK_LINE = re.compile(rb"\r*\n\r*\n")
+# Base32 of 160 bits. Some archivers write it in lower case.
+_DIGEST = re.compile(r"sha-?1:([A-Z2-7]{32})", re.IGNORECASE)
 
 
 class BrokenWarc(InputError):
@@ -66,7 +70,8 @@ class RecordInfo:
     """The identity and place of a record; `number` counts the records of the file from 0.
 
     `offset` and `length` are a byte range of the stored file. Records that share a gzip member
-    share its offset; `length` is None unless the range ends with the record.
+    share its offset; `length` is None unless the range ends with the record. `payload_digest` is
+    the SHA-1 of the payload in base32: as the record states it, or else computed.
     """
 
     number: int
@@ -82,7 +87,8 @@ class WarcResponse:
     """One response record as archived.
 
     `head` is empty when the record has no HTTP header; `payload_type` is the MIME type that the
-    archiver identified; `is_whole` is False when the body exceeds the given limit.
+    archiver identified; `is_whole` is False when the body exceeds the given limit. A revisit has no
+    body of its own: an earlier response has it.
     """
 
     record: RecordInfo
@@ -90,19 +96,21 @@ class WarcResponse:
     head: bytes
     body: bytes
     is_whole: bool
+    is_revisit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StrictRecord:
     """A record that follows the specification, with its fields by lower-case name.
 
-    Only a response has `head` and `body`; the body is cut one byte above the given limit.
+    Only a response has `head`, `body` and `digest`; the body is cut one byte above the given limit.
     """
 
     kind: str
     fields: Mapping[str, str]
     head: bytes = b""
     body: bytes = b""
+    digest: str = ""
 
 
 class PlainStream:
@@ -220,7 +228,7 @@ def _strict_response(
             length=group.length,
             uri=_uri(fields.get("warc-target-uri")),
             warc_date=fields.get("warc-date"),
-            payload_digest=fields.get("warc-payload-digest"),
+            payload_digest=strict.digest,
         ),
         payload_type=fields.get("warc-identified-payload-type"),
         head=strict.head,
@@ -300,13 +308,17 @@ def _read_record(
     kind = record.record_type
     if kind & _COMPANIONS:
         return None
-    if kind != WarcRecordType.response:
+    is_revisit = kind == WarcRecordType.revisit
+    if not (is_revisit or kind == WarcRecordType.response):
         uri = _uri(record.headers.get("WARC-Target-URI"))
         return lambda length: DroppedWarcRecord(f"{kind}_record", offset, uri)
     headers = record.headers
     # `read` allocates as many bytes as are requested, so never request more than there are.
     limit = min(record.content_length, max_body_bytes + 1)
     head, body = _read_http(record.reader, limit=limit)
+    digest = stated_digest(headers.get("WARC-Payload-Digest"))
+    if not (digest or is_revisit):
+        digest = _digest_of(body, record.reader)
 
     def response(length: int | None) -> WarcResponse:
         return WarcResponse(
@@ -316,12 +328,13 @@ def _read_record(
                 length=length,
                 uri=_uri(headers.get("WARC-Target-URI")),
                 warc_date=headers.get("WARC-Date"),
-                payload_digest=headers.get("WARC-Payload-Digest"),
+                payload_digest=digest,
             ),
             payload_type=headers.get("WARC-Identified-Payload-Type"),
             head=head,
             body=body,
             is_whole=len(body) <= max_body_bytes,
+            is_revisit=is_revisit,
         )
 
     return response
@@ -329,6 +342,20 @@ def _read_record(
 
 def _uri(stated: str | None) -> str:
     return (stated or "").strip().strip("<>")
+
+
+def stated_digest(field: str | None) -> str | None:
+    """Return the SHA-1 that a record states in base32; None if it states none of that kind."""
+    found = _DIGEST.fullmatch((field or "").strip())
+    return found[1].upper() if found else None
+
+
+def _digest_of(body: bytes, rest: WarcRecordPayloadReader) -> str:
+    """Return the digest of a payload of which a part is read already."""
+    digest = hashlib.sha1(body, usedforsecurity=False)
+    while more := rest.read(_HEADER_BYTES):
+        digest.update(more)
+    return base64.b32encode(digest.digest()).decode()
 
 
 def _read_http(reader: WarcRecordPayloadReader, *, limit: int) -> tuple[bytes, bytes]:
@@ -380,7 +407,12 @@ def parse_strict_record(data: bytes, *, max_body_bytes: int) -> StrictRecord | N
     if kind != "response" or blank is None or data[start : start + 4].upper() != b"HTTP":
         return None
     body = data[blank.end() : min(end, blank.end() + max_body_bytes + 1)]
-    return StrictRecord(kind, fields, data[start : blank.start() + 1], body)
+    digest = stated_digest(fields.get("warc-payload-digest"))
+    if digest is None:
+        payload = memoryview(data)[blank.end() : end]
+        whole = hashlib.sha1(payload, usedforsecurity=False).digest()
+        digest = base64.b32encode(whole).decode()
+    return StrictRecord(kind, fields, data[start : blank.start() + 1], body, digest)
 
 
 def _strict_fields(header: bytes) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ never sees a part. The pool kills a worker that is silent for too long (`pool.py
 
 import gc
 import hashlib
+import json
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,9 +19,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+from news_platform.ccnews.captures import SNIFFED_BYTES, capture_row, iso_639_3
 from news_platform.ccnews.gzip_members import ByteSource
-from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectTask, ProgressReporter, StoreAddress
+from news_platform.ccnews.page import CrawledPage, parse_head, read_page
+from news_platform.ccnews.pool import (
+    EXTRACTOR_VERSION,
+    INDEX_ONLY,
+    CollectTask,
+    ProgressReporter,
+    StoreAddress,
+)
 from news_platform.ccnews.warc import (
     BrokenWarc,
     DroppedWarcRecord,
@@ -29,15 +37,17 @@ from news_platform.ccnews.warc import (
     iter_responses,
 )
 from news_platform.ccnews.writer import WarcWriter, WrittenWarc
+from news_platform.datasets.captures import CAPTURES, MAX_OFFSET, crawl_fields, run_key
 from news_platform.datasets.collected import (
     Collected,
     collected_path,
     dump_collected,
 )
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.raw_news import (
-    CAPTURES,
     DROPPED_RESPONSES,
     FEED_CANDIDATES,
+    PAGE_METADATA,
     RAW_NEWS,
     last_day,
     raw_news_day_prefix,
@@ -54,11 +64,12 @@ from news_platform.storage.commit.collected import (
     list_collected,
     retract_collected,
 )
-from news_platform.storage.commit.publish import publish
+from news_platform.storage.commit.markers import delete_marker, publish, write_marker
 from news_platform.storage.objects.store import ByteStream, ObjectStore, open_store
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.takedowns.requests import mark_late
 
+SIDE_TABLES = (CAPTURES, PAGE_METADATA, FEED_CANDIDATES, DROPPED_RESPONSES)
 _REST_BYTES = 1 << 20
 # Pages leave no reference cycles behind. With Python's default of 700, the objects of the public
 # suffix list alone cost a second of garbage collection.
@@ -131,16 +142,19 @@ def collect_warc(
 ) -> Collected:
     """Collect the task's WARC from an open source and return its marker."""
     day = _read_day(task, source)
+    shared = crawl_fields(day, source.uri(task.path))
     # A truncated download ends like a complete one in obstore and in fastwarc; the size reveals it.
     with (
         source.stream(task.path, expected_size=task.size_bytes) as stream,
         _unchanged(source, task.path, stream),
     ):
+        _require_offsets(task, stream)
         digesting = DigestingStream(stream)
         takedowns = Takedowns.read(root, now=task.now)
         written, dropped, truncated_at = write_pages(
             progress.wrap(digesting),
             task,
+            shared=shared,
             scratch=scratch,
             progress=progress,
             takedowns=takedowns,
@@ -154,27 +168,39 @@ def collect_warc(
             source_etag=digest if source.local_folder else stream.etag or "",
             source_bytes=stream.size_bytes,
             rows=written.rows,
-            duplicates=written.duplicates,
             bytes=written.bytes,
             languages={language: part.rows for language, part in sorted(written.news.items())},
             dropped=dict(sorted(dropped.items())),
-            captures=written.captures.rows,
-            feed_candidates=written.feeds.rows,
+            captures=written.side[CAPTURES].rows,
+            feed_candidates=_rows(written, FEED_CANDIDATES),
             extractor_version=EXTRACTOR_VERSION,
             attempt=task.attempt,
             collected_at=task.now.isoformat(),
             source_digest=digest,
             options=task.options.recorded(),
             truncated_at=truncated_at,
-            dropped_responses=written.dropped.rows if written.dropped else None,
+            dropped_responses=_rows(written, DROPPED_RESPONSES),
         )
     publish_warc(root, marker, written)
     # Half an hour may have passed since the requests were read: what came meanwhile is removed
     # from the published files, by whoever is first.
     if Takedowns.read(root, now=task.now).fingerprint != takedowns.fingerprint:
-        for table in (RAW_NEWS, CAPTURES, FEED_CANDIDATES, DROPPED_RESPONSES):
+        for table in (RAW_NEWS, *SIDE_TABLES):
             mark_late(root, table.name, [day.isoformat()])
     return marker
+
+
+def _rows(written: WrittenWarc, table: Dataset) -> int:
+    return written.side[table].rows if table in written.side else 0
+
+
+def _require_offsets(task: CollectTask, stream: ByteStream) -> None:
+    if stream.size_bytes > MAX_OFFSET:
+        raise InputError(
+            f"WARC {task.warc_name!r} has {stream.size_bytes} bytes: split it, because "
+            f"the URL index has 32-bit offsets: expected at most {MAX_OFFSET}",
+            thing=task.warc_name,
+        )
 
 
 @contextmanager
@@ -206,19 +232,19 @@ def write_pages(
     stream: ByteSource,
     task: CollectTask,
     *,
+    shared: Mapping[str, str],
     scratch: Path,
     progress: ProgressReporter,
     takedowns: Takedowns = NO_TAKEDOWNS,
 ) -> tuple[WrittenWarc, Mapping[str, int], int | None]:
-    """Write the pages of a WARC to the scratch folder.
+    """Write the pages and captures of a WARC, or its captures alone, to the scratch folder.
 
     Also return the dropped records by reason, and the byte at which an accepted broken file ends.
     """
-    writer = WarcWriter(
-        scratch, warc_name=task.warc_name, options=task.options, takedowns=takedowns
-    )
+    writer = WarcWriter(scratch, warc_name=task.warc_name, takedowns=takedowns)
     dropped: Counter[str] = Counter()
-    limit = task.options.max_page_bytes
+    index_only = task.options.index_only
+    limit = SNIFFED_BYTES if index_only else task.options.max_page_bytes
     truncated_at = None
     try:
         for item in iter_responses(stream, warc_name=task.warc_name, max_body_bytes=limit):
@@ -237,7 +263,7 @@ def write_pages(
             raise
         truncated_at = error.offset
     progress.begin_wait()
-    return writer.close(), dropped, truncated_at
+    return writer.close(shared, index_only=index_only), dropped, truncated_at
 
 
 def _uri(item: WarcResponse | DroppedWarcRecord) -> str:
@@ -250,20 +276,33 @@ def _write_page(
     *,
     writer: WarcWriter,
     progress: ProgressReporter,
-) -> CrawledPage | DroppedWarcRecord:
-    """Write the page of a response and return it, or return why it has none."""
+) -> CrawledPage | DroppedWarcRecord | None:
+    """Write the capture of a response and its page.
+
+    Return the page or why there is none; None if only captures are wanted.
+    """
     if isinstance(item, DroppedWarcRecord):
         return item
-    if item.record.number in task.skip:
-        reason = task.skip[item.record.number]
-        return DroppedWarcRecord(reason, item.record.offset, item.record.uri)
-    with boundary("page", item.record.uri):
-        progress.begin_record(item, writer.rows)
-        page = read_page(item, task.options)
-        if isinstance(page, CrawledPage):
+    record, capture = item.record, None
+    page: CrawledPage | DroppedWarcRecord | None = None
+    with boundary("page", record.uri) as unit:
+        http = parse_head(item.head)
+        capture = capture_row(item, http) if record.uri else None
+        if record.number in task.skip:
+            page = DroppedWarcRecord(task.skip[record.number], record.offset, record.uri)
+        elif not task.options.index_only:
+            progress.begin_record(item, writer.rows)
+            page = read_page(item, task.options, http)
+        elif capture is None:
+            page = DroppedWarcRecord("no_uri", record.offset)
+        if isinstance(page, CrawledPage) and capture:
+            capture = {**capture, "content_languages": iso_639_3(page.langs)}
+            # Last: a page that raises an error is written nowhere.
             writer.write(page)
-        return page
-    return DroppedWarcRecord(INTERNAL_ERROR, item.record.offset, item.record.uri)
+    # A record that the extractor cannot read is in the index all the same.
+    if capture:
+        writer.captures.add(capture)
+    return DroppedWarcRecord(INTERNAL_ERROR, record.offset, record.uri) if unit.cause else page
 
 
 def _read_day(task: CollectTask, source: ObjectStore) -> date:
@@ -297,10 +336,10 @@ def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> 
         raw_news_path(day, language, filename=warc_name): part.path
         for language, part in written.news.items()
     }
-    files[side_path(CAPTURES, day, warc_name)] = written.captures.path
-    files[side_path(FEED_CANDIDATES, day, warc_name)] = written.feeds.path
-    if written.dropped:
-        files[side_path(DROPPED_RESPONSES, day, warc_name)] = written.dropped.path
+    files |= {side_path(table, day, warc_name): it.path for table, it in written.side.items()}
+    if INDEX_ONLY in marker.options:
+        _publish_run(root, marker, files)
+        return
     old = find_collected(root, day=day, warc=warc_name)
     if old and replace(old, attempt=marker.attempt, collected_at=marker.collected_at) == marker:
         marker = old
@@ -314,8 +353,18 @@ def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> 
         retract=partial(retract_collected, root, day=day, warc=warc_name),
     )
     delete_other_markers(root, marker)
+    delete_marker(root, CAPTURES.name, run_key(day, warc_name))
     if warc_day(warc_name) is None:
         _remove_from_other_days(root, marker)
+
+
+def _publish_run(root: ObjectStore, marker: Collected, files: Mapping[str, Path]) -> None:
+    """Replace the run of a WARC by one that was written alone, then write the marker of the run."""
+    for path, file in files.items():
+        root.put(path, file)
+    report = json.loads(dump_collected(marker))
+    key = run_key(marker.day, marker.warc)
+    write_marker(root, CAPTURES.name, key, inputs=marker.fingerprint, report=report)
 
 
 def _remove_from_other_days(root: ObjectStore, marker: Collected) -> None:
@@ -333,9 +382,7 @@ def _stored_folders(root: ObjectStore, day: date, warc_name: str) -> list[str]:
     """Return the folders that may hold files of this WARC from an earlier attempt."""
     own = f"/filename={quote(warc_name, safe='')}"
     found = {info.path.rpartition("/")[0] for info in root.list(raw_news_day_prefix(day))}
-    side = [
-        side_path(table, day, warc_name) for table in (CAPTURES, FEED_CANDIDATES, DROPPED_RESPONSES)
-    ]
+    side = [side_path(table, day, warc_name) for table in SIDE_TABLES]
     return [
         *sorted(folder for folder in found if folder.endswith(own)),
         *(path.rpartition("/")[0] for path in side),

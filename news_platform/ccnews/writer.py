@@ -1,4 +1,4 @@
-"""Write the pages of one WARC to Parquet files: one per language, one of captures, one of feeds.
+"""Write the pages of one WARC to Parquet files: one per language, and one per side table.
 
 One writer per language stays open. Rows are buffered until a language fills a row group or all
 languages together exceed the budget; then the largest is written. Memory stays flat, and a WARC
@@ -9,21 +9,26 @@ gives one file per language however its languages are mixed. (The partitioned si
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from struct import Struct
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from news_platform.ccnews.captures import CaptureRun, WrittenFile, arrow_schema
 from news_platform.ccnews.page import CrawledPage
-from news_platform.ccnews.pool import EXTRACTOR_VERSION, CollectOptions
+from news_platform.ccnews.pool import EXTRACTOR_VERSION
 from news_platform.ccnews.warc import DroppedWarcRecord
+from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.raw_news import CAPTURES, DROPPED_RESPONSES, FEED_CANDIDATES, RAW_NEWS
+from news_platform.datasets.raw_news import (
+    DROPPED_RESPONSES,
+    FEED_CANDIDATES,
+    PAGE_METADATA,
+    RAW_NEWS,
+)
 from news_platform.html.links import FeedLink
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 
@@ -31,51 +36,26 @@ from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 _ROW_GROUP_BYTES = 16 << 20
 # Half of what the pages of a 60 MB WARC take, so that a 1 GB WARC needs no more memory.
 _BUFFER_BYTES = 32 << 20
-CAPTURES_ROWS = 10_000
 # Statistics and dictionaries of whole pages cost time and help no query. For a few short values the
 # set-up of zstd costs more than compressing them, so the narrow columns use Snappy.
 _BULKY = ("tree", "text")
-# Polars' own conversion gives view types, which older readers of the Arrow schema reject.
-_ARROW_TYPES = {
-    pl.String(): pa.string(),
-    pl.Int16(): pa.int16(),
-    pl.Int64(): pa.int64(),
-    pl.List(pl.String()): pa.list_(pa.string()),
-    pl.List(pl.Int64()): pa.list_(pa.int64()),
-}
 _OFFSETS = Struct("=ii")
 # Columns with few distinct values, for which a dictionary pays.
 _REPEATED = (
     "reason",
     "host",
     "http_charset",
-    "status",
     "fetch_status",
-    "extractor_version",
     "mime_type",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """A finished file in the scratch folder."""
-
-    path: Path
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class WrittenWarc:
-    """All finished files of a WARC, raw_news by language; `dropped` is None if it is switched off.
-
-    `duplicates` counts the pages that have the URI and date of an earlier page.
-    """
+    """All finished files of a WARC: raw_news by language, and one of each side table."""
 
     news: Mapping[str, WrittenFile]
-    captures: WrittenFile
-    feeds: WrittenFile
-    duplicates: int
-    dropped: WrittenFile | None = None
+    side: Mapping[Dataset, WrittenFile]
 
     @property
     def rows(self) -> int:
@@ -84,32 +64,26 @@ class WrittenWarc:
 
     @property
     def bytes(self) -> int:
-        """Return the total size of the files."""
-        files = (*self.news.values(), self.captures, self.feeds)
-        return sum(file.path.stat().st_size for file in files)
+        """Return the total size of the files but that of dropped_responses, which expires."""
+        kept = (file for table, file in self.side.items() if table is not DROPPED_RESPONSES)
+        return sum(file.path.stat().st_size for file in (*self.news.values(), *kept))
 
 
 class WarcWriter:
-    """Write the pages of one WARC to all datasets; call `close` last."""
+    """Write the pages and captures of one WARC to all datasets; call `close` last."""
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        warc_name: str,
-        options: CollectOptions,
-        takedowns: Takedowns = NO_TAKEDOWNS,
+        self, folder: Path, *, warc_name: str, takedowns: Takedowns = NO_TAKEDOWNS
     ) -> None:
+        self._folder = folder
         self._takedowns = takedowns
-        self._feeds_path = folder / "_feed_candidates"
         self._warc_name = warc_name
         self._news = NewsWriter(folder, warc_name=warc_name)
-        self._captures = CapturesWriter(folder / "_captures", warc_name=warc_name)
+        self._metadata: list[tuple[object, ...]] = []
         self._feeds = FeedTally()
-        self._dropped_path = folder / "_dropped" if options.dropped_responses else None
         self._dropped: list[tuple[str | None, str, int]] = []
         self._found: list[Mapping[tuple[str, str], FeedLink]] = []
-        self._seen: set[tuple[str, str | None]] = set()
+        self.captures = CaptureRun()
         self.rows = 0
 
     def write(self, page: CrawledPage) -> None:
@@ -118,13 +92,13 @@ class WarcWriter:
         Call `flush_full` after it.
         """
         # Whatever the page can make fail comes before the first change.
-        capture = _capture_row(page)
+        record, stated = page.record, page.stated
+        row = (record.uri, record.offset, stated.title, stated.published_at, stated.author)
         feeds = feed_urls(page, self._takedowns)
         self._news.write(page)
         # Only additions to buffers follow, without a call that could fail half-way.
-        self._captures.buffered.append(capture)
+        self._metadata.append(row)
         self._found.append(feeds)
-        self._seen.add((page.record.uri, page.http.date))
         self.rows += 1
 
     def flush_full(self) -> None:
@@ -132,28 +106,31 @@ class WarcWriter:
         while self._found:
             self._feeds.add(self._found.pop())
         self._news.flush_full()
-        self._captures.flush_full()
 
     def drop(self, record: DroppedWarcRecord) -> None:
         """Add a record that gave no page."""
-        if self._dropped_path:
-            self._dropped.append((record.uri or None, record.reason, record.offset))
+        self._dropped.append((record.uri or None, record.reason, record.offset))
 
-    def close(self) -> WrittenWarc:
-        """Finish all files and return them."""
+    def close(self, shared: Mapping[str, str], *, index_only: bool = False) -> WrittenWarc:
+        """Finish all files and return them; `shared` has the columns of captures by their WARC."""
+        path = self._folder / f"_{CAPTURES.name}"
+        run = self.captures.write(path, shared, **_file_metadata(self._warc_name))
+        if index_only:
+            return WrittenWarc({}, {CAPTURES: run})
         self.flush_full()
-        return WrittenWarc(
-            news=self._news.close(),
-            captures=self._captures.close(),
-            feeds=self._feeds.write(self._feeds_path, warc_name=self._warc_name),
-            duplicates=self.rows - len(self._seen),
-            dropped=self._write_dropped(self._dropped_path) if self._dropped_path else None,
-        )
+        rows: Mapping[Dataset, Sequence[tuple[object, ...]]] = {
+            PAGE_METADATA: self._metadata,
+            FEED_CANDIDATES: self._feeds.rows(),
+            DROPPED_RESPONSES: self._dropped,
+        }
+        side = {table: self._write_rows(table, found) for table, found in rows.items()}
+        return WrittenWarc(self._news.close(), {CAPTURES: run, **side})
 
-    def _write_dropped(self, path: Path) -> WrittenFile:
-        with _open_writer(path, DROPPED_RESPONSES, warc_name=self._warc_name) as writer:
-            writer.write_batch(_batch(self._dropped, DROPPED_RESPONSES))
-        return WrittenFile(path, len(self._dropped))
+    def _write_rows(self, table: Dataset, rows: Sequence[tuple[object, ...]]) -> WrittenFile:
+        path = self._folder / f"_{table.name}"
+        with _open_writer(path, table, warc_name=self._warc_name) as writer:
+            writer.write_batch(_batch(rows, table))
+        return WrittenFile(path, len(rows))
 
 
 @dataclass(slots=True)
@@ -213,48 +190,6 @@ class NewsWriter:
         part.buffered, part.buffered_bytes = [], 0
 
 
-class CapturesWriter:
-    """Write the captures of one WARC to one file; call `close` last."""
-
-    def __init__(self, path: Path, *, warc_name: str) -> None:
-        self._path = path
-        self._writer = _open_writer(path, CAPTURES, warc_name=warc_name)
-        self.buffered: list[tuple[object, ...]] = []
-        self._rows = 0
-
-    def flush_full(self) -> None:
-        """Write the buffered rows if they are many."""
-        if len(self.buffered) >= CAPTURES_ROWS:
-            self._flush()
-
-    def close(self) -> WrittenFile:
-        """Write the buffered rows and return the finished file."""
-        self._flush()
-        self._writer.close()
-        return WrittenFile(self._path, self._rows)
-
-    def _flush(self) -> None:
-        self._writer.write_batch(_batch(self.buffered, CAPTURES))
-        self._rows += len(self.buffered)
-        self.buffered = []
-
-
-def _capture_row(page: CrawledPage) -> tuple[object, ...]:
-    record, stated = page.record, page.stated
-    return (
-        record.uri,
-        record.warc_date,
-        record.offset,
-        record.length,
-        record.payload_digest,
-        page.http.status,
-        EXTRACTOR_VERSION,
-        stated.title,
-        stated.published_at,
-        stated.author,
-    )
-
-
 class FeedTally:
     """Count the feeds that the pages of each host link to; a WARC has a few thousand."""
 
@@ -275,13 +210,6 @@ class FeedTally:
             for key, pages in sorted(self._pages.items())
         ]
 
-    def write(self, path: Path, *, warc_name: str) -> WrittenFile:
-        """Write all candidates in the order of host and URL."""
-        rows = self.rows()
-        with _open_writer(path, FEED_CANDIDATES, warc_name=warc_name) as writer:
-            writer.write_batch(_batch(rows, FEED_CANDIDATES))
-        return WrittenFile(path, len(rows))
-
 
 def feed_urls(
     page: CrawledPage, takedowns: Takedowns = NO_TAKEDOWNS
@@ -297,9 +225,13 @@ def _open_writer(path: Path, table: Dataset, *, warc_name: str) -> pq.ParquetWri
     schema = arrow_schema(table)
     return pq.ParquetWriter(
         path,
-        schema.with_metadata({"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}),
+        schema.with_metadata(_file_metadata(warc_name)),
         **writer_options(schema.names),
     )
+
+
+def _file_metadata(warc_name: str) -> dict[str, str]:
+    return {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
 
 
 def writer_options(names: Sequence[str]) -> dict[str, Any]:
@@ -310,12 +242,6 @@ def writer_options(names: Sequence[str]) -> dict[str, Any]:
         "use_dictionary": [name for name in names if name in _REPEATED],
         "write_statistics": [name for name in names if name not in _BULKY],
     }
-
-
-@cache
-def arrow_schema(table: Dataset) -> pa.Schema:
-    """Return the columns inside the files as Arrow types."""
-    return pa.schema([(name, _ARROW_TYPES[dtype]) for name, dtype in table.schema.items()])
 
 
 def _news_table(pages: list[CrawledPage]) -> pa.Table:

@@ -25,6 +25,7 @@ from news_platform.ccnews.pipeline import (
     outdated_days,
     outdated_names,
     plan_day,
+    plan_index,
 )
 from news_platform.ccnews.pool import (
     EXTRACTOR_VERSION,
@@ -197,7 +198,7 @@ def _crawl_path(warc: str) -> str:
     return f"{listing_path(day).rpartition('/')[0]}/{warc}"
 
 
-@command(ccnews, access=RootAccess.CREATE)
+@command(ccnews, access=RootAccess.CREATE, has_progress=True)
 @click.argument("warcs", nargs=-1)
 @click.option("--days", type=DaysParam(), help="Collect the WARCs listed for these days.")
 @click.option(
@@ -247,7 +248,8 @@ def collect(
     todo = [warc for name, warc in wanted.items() if name not in skipped]
     workers = workers or resources.settings.ccnews.workers
     if only_estimate:
-        cost = estimate([warc.size_bytes() for warc in todo], workers=workers)
+        infos = [warc.info() for warc in todo]
+        cost = estimate([one.size_bytes if one else None for one in infos], workers=workers)
         return Output(asdict(cost), str(cost))
     report = _collect(todo, resources, days=days, workers=workers)
     return _report(report, skipped=len(skipped))
@@ -257,6 +259,33 @@ def collect(
 _extract = copy.copy(collect)
 _extract.name, _extract.hidden = "extract", True
 ccnews.add_command(_extract)
+
+
+@command(ccnews, access=RootAccess.CREATE)
+@click.option("--days", required=True, type=DaysParam(), help="Index the WARCs of these days.")
+@click.option("--workers", type=count_type(1), help="Number of worker processes.")
+def index(resources: Resources, days: list[date], workers: int | None) -> Output:
+    """Write captures alone: the URL index without pages.
+
+    WARCs that are collected or indexed are skipped. `captures build` merges the days.
+    """
+    sources, root = resources.crawl.sources, resources.data_root.store
+    todo, listed = [], 0
+    for day in days:
+        plan = plan_index(day, crawl=first_answering(sources, month=day), root=root)
+        listed += len(plan.listed)
+        todo += [WarcSource(warc.path, sources) for warc in plan.todo]
+    options = CollectOptions(
+        workers=workers or resources.settings.ccnews.workers,
+        memory_mb=resources.settings.ccnews.memory_mb,
+        index_only=True,
+    )
+    now = resources.clock.now()
+    with progress_bar() as bar:
+        report = collect_warcs(
+            todo, root=root, options=options, now=now, attempt=uuid.uuid4().hex, listener=bar
+        )
+    return _report(report, skipped=listed - len(todo))
 
 
 def _by_name(warcs: Sequence[WarcSource]) -> dict[str, WarcSource]:
@@ -349,8 +378,8 @@ def _report(report: CollectReport, *, skipped: int) -> Output:
         "skipped": skipped,
     }
     lines = [
-        f"{one.warc}: {one.rows} rows, {one.bytes} bytes, {len(one.languages)} languages, "
-        f"dropped {sum(one.dropped.values())}"
+        f"{one.warc}: {one.rows} rows, {one.captures} captures, {one.bytes} bytes, "
+        f"{len(one.languages)} languages, dropped {sum(one.dropped.values())}"
         for one in report.collected
     ]
     lines += [f"{skipped} already collected"] if skipped else []

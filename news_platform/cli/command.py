@@ -12,11 +12,14 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -26,10 +29,15 @@ from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess, require_data
 from news_platform.text.readable import as_day
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 # The largest number that SQLite, PostgreSQL and Python's slices accept.
 _LARGEST = 2**63 - 1
 # What takes over a terminal; the first group is our own bold print.
 _CONTROL = re.compile("(\x1b\\[[01]m)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Of a command that says nothing.
+_QUIET_SECONDS = 3.0
 # More than ten years: every day costs reads of its listing and its markers.
 _MOST_DAYS = 4_000
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -73,6 +81,7 @@ def command(
     access: RootAccess | Callable[..., RootAccess] | None = RootAccess.READ,
     must_exist: bool = True,
     has_json: bool = True,
+    has_progress: bool = False,
     default_root: str | None = None,
 ) -> Callable[[Function], click.Command]:
     """Make a function a command of a group, with `--root` and `--json`.
@@ -80,11 +89,14 @@ def command(
     The function gets the resources of the root and the values of its own options. `access` may
     depend on these; if it is None, the function gets the settings and opens nothing. A root that is
     only read has to exist unless `must_exist` is False. A function that prints by itself has a
-    parameter `as_json`, and returns None.
+    parameter `as_json`, and returns None. A command that shows no progress of its own shows on a
+    terminal for how long it has been at work.
     """
 
     def decorate(function: Function) -> click.Command:
         wants_json = "as_json" in inspect.signature(function).parameters
+        # Servers have no JSON, and those who print by themselves say that they are at work.
+        is_silent = has_json and not wants_json and not has_progress
 
         @functools.wraps(function)
         def run(root: str, as_json: bool = False, **given: object) -> None:
@@ -94,7 +106,9 @@ def command(
             else:
                 opened = resources_for(root, wanted, must_exist=must_exist)
             more = {"as_json": as_json} if wants_json else {}
-            show(function(opened, **given, **more), as_json=as_json)
+            with _clock() if is_silent else nullcontext():
+                output = function(opened, **given, **more)
+            show(output, as_json=as_json)
 
         made = click.command(name)(run)
         default = default_root or "NEWS_PLATFORM_ROOT, else ./data"
@@ -108,6 +122,41 @@ def command(
         return made
 
     return decorate
+
+
+@contextmanager
+def _clock() -> Iterator[None]:
+    """Show on a terminal, after a few seconds, for how long the block has been at work."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    ended, began = threading.Event(), time.monotonic()
+
+    def show_seconds() -> None:
+        if ended.wait(_QUIET_SECONDS):
+            return
+        # The cursor stays at the start of the line, so that other output overwrites it.
+        os.write(2, f"\r\x1b[K… {_QUIET_SECONDS:.0f} s\r".encode())
+        while not ended.wait(1.0):
+            os.write(2, f"… {time.monotonic() - began:.0f} s\r".encode())
+        os.write(2, b"\x1b[K")
+
+    watch = threading.Thread(target=show_seconds, daemon=True, name="clock")
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watch.join()
+
+
+def progress() -> "Progress":
+    """Return progress bars on standard error, which vanish when they are done."""
+    # Rich takes a tenth of a second to load.
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(console=Console(stderr=True), transient=True)
 
 
 def settings_for(root: str) -> Settings:
@@ -226,9 +275,16 @@ def first_failure(failed: Mapping[str, str], what: str) -> InputError | None:
     return InputError(f"{len(failed)} {what} failed, first {thing!r}: {reason}", thing=thing)
 
 
+class _Count(click.IntRange):
+    """A number of things, up to the largest that databases accept, which nobody needs to see."""
+
+    def _describe_range(self) -> str:
+        return f"of numbers from {self.min} on"
+
+
 def count_type(least: int = 0) -> click.IntRange:
-    """Return the type of a number of things, up to the largest that databases accept."""
-    return click.IntRange(least, _LARGEST)
+    """Return the type of a number of things."""
+    return _Count(least, _LARGEST)
 
 
 class Parsed(click.ParamType[Any]):

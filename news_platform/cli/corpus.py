@@ -1,5 +1,7 @@
 """`news-platform corpus`: build days of the corpus, keep its tables small, export selections."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import date
 from functools import partial
@@ -18,9 +20,17 @@ from news_platform.cli.command import (
 )
 from news_platform.composition.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.corpus.export.card import ExportManifest
-from news_platform.corpus.export.filtering import FORMATS, KEEPS, ExportSelection
-from news_platform.corpus.export.pipeline import export_corpus
+from news_platform.corpus.export.filtering import (
+    FORMATS,
+    KEEPS,
+    PRESETS,
+    ExportSelection,
+    FileFormat,
+    UsageRule,
+)
+from news_platform.corpus.export.pipeline import ExportOptions, export_corpus
 from news_platform.corpus.export.publish import replacing_folder
+from news_platform.corpus.export.receipts import EarlierExports, manifest_differences
 from news_platform.corpus.pipeline import (
     CorpusDay,
     build_crawl_day,
@@ -123,40 +133,113 @@ def maintain(resources: Resources) -> Output:
     "--keep", type=click.Choice(KEEPS), default="earliest", help="Which of the same text to keep."
 )
 @click.option(
+    "--for",
+    "use",
+    type=click.Choice(tuple(PRESETS)),
+    help="Leave out publishers who refuse this use to any crawler; default: training.",
+)
+@click.option(
     "--policy",
     "policies",
     multiple=True,
-    help="Leave out publishers who refuse this use, as GPTBot:ai_train; repeatable.",
+    help="Leave out publishers who refuse this use to one crawler, as GPTBot:ai_train; repeatable.",
 )
+@click.option("--no-policy", is_flag=True, help="Export also what publishers refuse.")
 @click.option("--strict", is_flag=True, help="Also leave out publishers who state nothing.")
 @click.option("--format", "file_format", type=click.Choice(FORMATS), default="parquet")
+@click.option(
+    "--except",
+    "earlier",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Leave out what this earlier export holds, near-duplicates too; repeatable.",
+)
+@click.option(
+    "--like",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Export the selection of this manifest.json again, and list what differs.",
+)
 def export(
     resources: Resources,
     output: Path,
     first: date | None,
     last: date | None,
-    policies: tuple[str, ...],
-    file_format: Any,
+    file_format: FileFormat,
+    earlier: tuple[Path, ...],
+    like: Path | None,
     **chosen: Any,
 ) -> Output:
     """Export a selection of the corpus to a folder.
 
     The folder gets shards, manifest.json and a dataset card. Each text is exported once. Paywalled
-    articles and publishers who refuse are left out, and manifest.json counts what is left out by
-    reason.
+    articles and those of publishers who refuse the use to any crawler, at the fetch or now, are
+    left out, and manifest.json counts what is left out by reason.
     """
     store = resources.data_root.store
+    options = export_options(resources.settings.corpus, store)
+    if like is not None:
+        return _export_like(store, output, json.loads(like.read_text("utf-8")), options, earlier)
     selection = ExportSelection(
         days=_stored_days(store, first, last),
-        rules=usage_rules(policies),
+        rules=_chosen_rules(chosen),
         **chosen,
     )
-    if selection.strict and not selection.rules:
-        raise InputError("--strict needs a --policy: which use should be known to be allowed?")
-    options = replace(export_options(resources.settings.corpus, store), file_format=file_format)
-    with replacing_folder(output) as folder:
-        manifest = export_corpus(store, folder, selection, options)
+    options = replace(options, file_format=file_format)
+    manifest = _export(store, output, selection, options, earlier)
     return Output(manifest.as_json(), _summary(manifest, output))
+
+
+def _export(
+    store: ObjectStore,
+    output: Path,
+    selection: ExportSelection,
+    options: ExportOptions,
+    earlier: tuple[Path, ...],
+) -> ExportManifest:
+    held = EarlierExports(earlier) if earlier else None
+    with replacing_folder(output) as folder:
+        return export_corpus(store, folder, selection, replace(options, earlier=held))
+
+
+def _export_like(
+    store: ObjectStore,
+    output: Path,
+    wanted: Mapping[str, Any],
+    options: ExportOptions,
+    earlier: tuple[Path, ...],
+) -> Output:
+    """Export the selection of a manifest, and say in what the result differs from it."""
+    try:
+        given = dict(wanted["selection"])
+        days = (date.fromisoformat(given.pop(name)) for name in ("first_day", "last_day"))
+        given["days"] = _stored_days(store, *days)
+        rules = usage_rules(tuple(_rule_text(text) for text in given.pop("rules")))
+        selection = ExportSelection(rules=rules, **given)
+        options = replace(options, file_format=wanted["format_of_files"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"not the manifest of an export of this version: {error!r}") from error
+    manifest = _export(store, output, selection, options, earlier)
+    differ = manifest_differences(dict(wanted), manifest.as_json())
+    lines = ["the same export" if not differ else "another export:", *differ]
+    document = {"manifest": manifest.as_json(), "differences": differ}
+    return Output(document, "\n".join([_summary(manifest, output), *lines]))
+
+
+def _rule_text(text: str) -> str:
+    """Return a rule as the command line writes it: a preset by its name alone."""
+    name = text.partition(":")[0]
+    return name if name in PRESETS else text
+
+
+def _chosen_rules(chosen: dict[str, Any]) -> tuple[UsageRule, ...]:
+    """Take the options about policies, and return the rules they mean; training is the default."""
+    use, policies, no_policy = (chosen.pop(name) for name in ("use", "policies", "no_policy"))
+    if no_policy and (use or policies or chosen["strict"]):
+        raise click.UsageError("--no-policy exports everything: not with --for, --policy, --strict")
+    if no_policy:
+        return ()
+    asked: tuple[str, ...] = (*((use,) if use else ()), *policies)
+    return usage_rules(asked or ("training",))
 
 
 def _stored_days(store: ObjectStore, first: date | None, last: date | None) -> list[str]:

@@ -1,13 +1,15 @@
 """`news-platform domains`: import research files, survey their domains, show the results."""
 
-import time
 import uuid
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, replace
-from datetime import date, timedelta
+from dataclasses import asdict
+from datetime import date
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, get_args
 
 import click
+import polars as pl
 
 from news_platform.cli.command import (
     DAY,
@@ -18,6 +20,7 @@ from news_platform.cli.command import (
     counted,
     first_failure,
 )
+from news_platform.composition import survey_stages
 from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyReport
 from news_platform.domain_metadata.generated_research import (
@@ -29,48 +32,36 @@ from news_platform.domain_metadata.generated_research import (
     write_resurvey_files,
 )
 from news_platform.domain_metadata.history import DomainHistory, build_stale_tables, read_history
-from news_platform.domain_metadata.news_sitemaps import fetch_candidates_over_web, read_news_sources
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
     queue_batch,
-    survey_over_web,
+    refused_files,
 )
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file, misplaced_files, raw_batches
 from news_platform.domain_metadata.results import read_metadata
 from news_platform.domain_metadata.resurvey import (
-    ResurveyPlan,
-    plan_resurvey,
     write_plan,
 )
 from news_platform.domain_metadata.signals.statements import PURPOSES
+from news_platform.domain_metadata.signals.verdict import EVERYBODY, Verdict
 from news_platform.domain_metadata.usage import UsagePolicy, usage_policy
+from news_platform.domain_metadata.verdicts import read_usage_verdicts
 from news_platform.errors import InputError
 from news_platform.resources import (
     Resources,
-    candidate_options,
-    resurvey_options,
-    survey_options,
 )
-from news_platform.rss import pipeline
-from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.entries import add_sitemap_entries
-from news_platform.rss.ledger.feed_rows import domains_with_feeds
 from news_platform.settings import Settings
 from news_platform.storage.commit.markers import (
     read_inputs,
-    read_markers,
-    read_report,
     stale_partitions,
 )
 from news_platform.storage.commit.root import RootAccess
 from news_platform.takedowns.build_filters import read_hidden
-from news_platform.takedowns.match import Takedowns
+from news_platform.text.readable import spreadsheet_cell
 from news_platform.web.opml import xml_damage
 from news_platform.web.robots import AI_BOTS
 from news_platform.web.urls import registrable_domain
-
-_SURVEYED_DAYS = 30
 
 
 @click.group()
@@ -110,7 +101,8 @@ def import_(
         try:
             body = path.read_bytes()
             if column is not None or not is_research_json(body):
-                _warn_of_damage(file, body)
+                if damage := xml_damage(body) if body.lstrip()[:1] == b"<" else None:
+                    click.echo(f"warning: {file!r} has {damage}: the rest is imported", err=True)
                 body = list_as_research(body, batch, name=path.name, column=column)
             imported[file] = import_file(store, batch, name=path.name, body=body)
         except InputError as error:
@@ -119,12 +111,6 @@ def import_(
     lines += [f"{file} failed: {reason}" for file, reason in failed.items()]
     document = {"batch": batch.key, "imported": imported, "failed": failed}
     return Output(document, "\n".join(lines), first_failure(failed, "files"))
-
-
-def _warn_of_damage(file: str, body: bytes) -> None:
-    """Warn about a truncated OPML file; its readable part is imported."""
-    if body.lstrip()[:1] == b"<" and (damage := xml_damage(body)):
-        click.echo(f"warning: {file!r} has {damage}; its readable part is imported", err=True)
 
 
 @command(domains, access=RootAccess.WRITE)
@@ -197,11 +183,11 @@ def status(resources: Resources) -> Output:
 
     Also list research files that are not queued yet or cannot be read.
     """
-    queue = _queue(resources)
+    queue, store = _queue(resources), resources.data_root.store
     states = {key: dict(found) for key, found in queue.states().items()}
     outcomes = {key: queue.outcomes(key) for key in states}
     waiting = list(_changed(resources, ()))
-    not_read = {**_failed_files(resources), **misplaced_files(resources.data_root.store)}
+    not_read = {**refused_files(store), **misplaced_files(store)}
     lines = [f"{key}: {counted(found)}" for key, found in outcomes.items()]
     lines += [f"{key}: new research files; run `domains fetch` to queue them" for key in waiting]
     lines += [f"not read: {path}: {reason}" for path, reason in not_read.items()]
@@ -215,33 +201,25 @@ def status(resources: Resources) -> Output:
 @command(domains, access=RootAccess.WRITE)
 def due(resources: Resources) -> Output:
     """Count the domains whose next survey is due."""
-    plan = _plan(resources)
-    document = {
-        "domains": plan.domains,
-        "due": plan.due,
-        "late": plan.late,
-        "planned_today": plan.planned_before,
-        "next": plan.by_country,
-        "next_due_at": plan.next_due_at.isoformat() if plan.next_due_at else None,
-    }
-    return Output(document)
-
-
-def _plan(resources: Resources) -> ResurveyPlan:
-    return plan_resurvey(
-        store=resources.data_root.store,
-        queue=_queue(resources),
-        now=resources.clock.now(),
-        options=resurvey_options(resources.settings.domain_metadata),
+    plan = survey_stages.resurvey_plan(resources)
+    return Output(
+        {
+            "domains": plan.domains,
+            "due": plan.due,
+            "late": plan.late,
+            "planned_today": plan.planned_before,
+            "next": plan.by_country,
+            "next_due_at": plan.next_due_at.isoformat() if plan.next_due_at else None,
+        }
     )
 
 
 def _resurvey_due(resources: Resources) -> Output:
     """Survey what is due within the budget of the day, and what an earlier plan left open."""
-    queue = _queue(resources)
-    offered = write_plan(_plan(resources), store=resources.data_root.store, queue=queue)
+    store, plan = resources.data_root.store, survey_stages.resurvey_plan(resources)
+    offered = write_plan(plan, store=store, queue=_queue(resources))
     today = str(resources.clock.now().date())
-    waiting = (key for key in raw_batches(resources.data_root.store) if key.endswith(f"|{today}"))
+    waiting = (key for key in raw_batches(store) if key.endswith(f"|{today}"))
     chosen = tuple(dict.fromkeys([*offered, *waiting]))
     if not chosen:
         return Output({"queued": [], "surveyed": []}, "no domain is due")
@@ -305,25 +283,7 @@ def _changed(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
 
 def _survey(resources: Resources, key: str) -> SurveyReport:
     click.echo(f"surveying {key} ...", err=True)
-    return survey_over_web(
-        PartitionInfo.parse(key),
-        web=resources.web.fetch_options,
-        queue=_queue(resources),
-        store=resources.data_root.store,
-        clock=resources.clock.now,
-        seconds=time.time,
-        worker=uuid.uuid4().hex,
-        options=survey_options(resources.settings.domain_metadata, resources.web),
-    )
-
-
-def _failed_files(resources: Resources) -> dict[str, str]:
-    """Return the research files that could not be queued, with the reason."""
-    store, failed = resources.data_root.store, {}
-    for marker in read_markers(store, QUEUE_DATASET).values():
-        found = read_report(store, marker).get("failed")
-        failed.update(found if isinstance(found, dict) else {})
-    return failed
+    return survey_stages.survey(resources, key, worker=uuid.uuid4().hex)
 
 
 @command(domains)
@@ -360,6 +320,30 @@ def policy(
     return Output([asdict(one) for one in found], "\n".join(_policy_lines(found)))
 
 
+@command(domains)
+@click.option("--domain", default="", help="Only this domain.")
+@click.option("--bot", default="", help="Only this crawler, with what it shares with all (`*`).")
+@click.option("--purpose", type=click.Choice(PURPOSES), help="Only this purpose.")
+@click.option("--verdict", type=click.Choice(get_args(Verdict)), help="Only this verdict.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+def verdicts(resources: Resources, domain: str, bot: str, as_csv: bool, **given: Any) -> Output:
+    """Show what domains allow and refuse, since when.
+
+    A crawler that a domain does not name is treated as `*`.
+    """
+    known = {one.name.lower() for one in AI_BOTS} | {EVERYBODY, ""}
+    if bot.lower() not in known:
+        near = get_close_matches(bot.lower(), known, n=1)
+        cure = f"did you mean {near[0]!r}?" if near else "`domains bots` lists them"
+        raise InputError(f"unknown crawler {bot!r}: {cure}", thing=bot)
+    rows = read_usage_verdicts(
+        resources.data_root.store, domain=domain and registrable_domain(domain), bot=bot, **given
+    )
+    cells = pl.col(pl.String).map_elements(spreadsheet_cell, return_dtype=pl.String)
+    text = rows.with_columns(cells).write_csv().rstrip("\n") if as_csv else None
+    return Output(rows.to_dicts(), text)
+
+
 @command(domains, access=None)
 def bots(_settings: Settings) -> Output:
     """List the known AI crawlers."""
@@ -367,40 +351,21 @@ def bots(_settings: Settings) -> Output:
 
 
 @command(domains, access=RootAccess.WRITE)
-@click.option(
-    "--limit", type=count_type(1), default=50, show_default=True, help="Sitemaps to read."
-)
+@click.option("--limit", type=count_type(1), default=50, show_default=True, help="Sitemaps.")
 @click.option("--add", is_flag=True, help="Add the pages to the articles to fetch.")
 def candidates(resources: Resources, limit: int, add: bool) -> Output:
     """List the newest pages in surveyed news sitemaps.
 
     Domains with a feed are left out. With --add the pages wait for `rss work` like those of feeds.
     """
-    now, engine = resources.clock.now(), resources.ledger.engine
-    pipeline.ensure(engine, now=now)
-    sources = read_news_sources(
-        resources.data_root.store,
-        since=str(now.date() - timedelta(days=_SURVEYED_DAYS)),
-        skip=domains_with_feeds(engine),
-    )
-    options = replace(candidate_options(resources.settings.domain_metadata), max_sitemaps=limit)
-    found = fetch_candidates_over_web(
-        sources, web=resources.web.fetch_options, now=now, options=options
-    )
-    refused = Takedowns.read(resources.data_root.store, now=now)
-    allowed = [one for one in found.candidates if not refused.covers_url(one.url)]
-    listed = (
-        (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
-        for one in allowed
-    )
-    added = add_sitemap_entries(engine, listed, now=now, takedowns=refused) if add else None
+    report = survey_stages.read_news_sitemaps(resources, limit=limit, add=add)
     document = {
-        "sitemaps": len(sources),
-        "outcomes": found.outcomes,
+        "sitemaps": report.sitemaps,
+        "outcomes": report.found.outcomes,
         "candidates": [
-            {**asdict(one), "published_at": one.published_at.isoformat()} for one in allowed
+            {**asdict(one), "published_at": one.published_at.isoformat()} for one in report.allowed
         ],
-        "new_articles": added.new if added else None,
+        "new_articles": report.added.new if report.added else None,
     }
     return Output(document)
 
@@ -410,8 +375,7 @@ def candidates(resources: Resources, limit: int, add: bool) -> Output:
 def estimate(resources: Resources, per_day: int | None) -> Output:
     """Estimate the survey of the crawl's domains.
 
-    Nothing is requested. NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY=N starts the survey; try N here
-    first.
+    Nothing is requested: NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY=N starts the survey.
     """
     given, store = resources.settings.domain_metadata, resources.data_root.store
     if not store.exists(CATALOG_PATH):

@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast, get_args
 
@@ -28,12 +30,19 @@ from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import scan_article_clusters
 from news_platform.resources import Resources
 from news_platform.rss.export import delta_since, export_days, write_feed_days
-from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
-from news_platform.rss.exports.selection import Order, Selection, count_reposts
+from news_platform.rss.exports.formats import (
+    FeedChannel,
+    TextFormat,
+    one_per_text,
+    write_parquet,
+    write_text,
+)
+from news_platform.rss.exports.selection import Order, Selection, count_reposts, iter_articles
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import parse_query
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
 from news_platform.web.opml import OpmlFeed, opml_document
 
 FileFormat = TextFormat | Literal["parquet"]
@@ -46,6 +55,8 @@ _SUFFIXES: Mapping[str, FileFormat] = {
     ".json": "jsonfeed",
     ".xml": "rss",
     ".rss": "rss",
+    ".html": "html",
+    ".md": "markdown",
 }
 
 
@@ -80,6 +91,9 @@ def _since(text: str) -> datetime:
     help="Published, or else found, at or after this ISO 8601 date.",
 )
 @click.option(
+    "--until", type=Parsed("date", _since), help="Published, or else found, before this date."
+)
+@click.option(
     "--order",
     type=click.Choice(get_args(Order)),
     default="newest",
@@ -89,7 +103,13 @@ def _since(text: str) -> datetime:
 @click.option(
     "--format", "kind", type=click.Choice(FORMATS), help="Default: by --output, else jsonl."
 )
-@click.option("--title", default="News Platform", help="Title of the feed (jsonfeed and rss).")
+@click.option(
+    "--one-per-text/--every-copy",
+    "one_per_text",
+    default=None,
+    help="Leave out near-identical texts; default in newsletters (html and markdown).",
+)
+@click.option("--title", default="News Platform", help="Title of the feed or newsletter.")
 @click.option("--home-page", default="", help="Home page of the feed (jsonfeed and rss).")
 @click.option("--delta", type=count_type(0), help="Export what changed after this cursor.")
 @click.option(
@@ -100,7 +120,7 @@ def _since(text: str) -> datetime:
 @click.option(
     "--output",
     type=OUTPUT_FILE,
-    help="File to write: .csv, .jsonl, .json (JSON Feed), .xml (RSS) or .parquet.",
+    help="File to write: .csv, .jsonl, .json (JSON Feed), .xml (RSS), .html, .md or .parquet.",
 )
 def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
     """Export articles, a delta, daily files, or feeds."""
@@ -113,39 +133,50 @@ def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
     engine, store = resources.ledger.engine, resources.data_root.store
     if choice["daily"]:
         return _export_days(engine, store, now=resources.clock.now())
+    exported = Takedowns.read(store, now=resources.clock.now(), use="export")
     if choice["opml"]:
-        feeds = feed_urls(engine)
+        feeds = [one for one in feed_urls(engine) if not exported.covers_url(one[0])]
         text = opml_document(OpmlFeed(*one) for one in feeds).rstrip()
         return Output([url for url, _ in feeds], text)
     if choice["delta"] is not None:
-        return _delta(engine, choice["delta"], limit=choice["limit"])
-    selection = _selection(choice, reposts=_read_reposts(engine, store))
+        return _delta(engine, choice["delta"], limit=choice["limit"], exported=exported)
+    clusters = _read_clusters(store)
+    copies = count_reposts(engine, clusters)
+    selection = _selection(choice, reposts=copies)
+    selection = replace(selection, covers=exported.covers if exported else None)
+    rows = iter_articles(engine, selection)
+    is_newsletter = kind in ("html", "markdown")
+    if is_newsletter if choice["one_per_text"] is None else choice["one_per_text"]:
+        all_rows = iter_articles(engine, replace(selection, limit=None))
+        rows = islice(one_per_text(all_rows, clusters), selection.limit)
     channel = FeedChannel(
         choice["title"],
         home_page_url=choice["home_page"],
         language=selection.languages[0] if len(selection.languages) == 1 else "",
+        copies=copies,
     )
     if choice["output"] is not None:
-        return _export_file(engine, selection, kind, channel, choice["raw"], choice["output"])
+        return _export_file(rows, kind, channel, choice["raw"], choice["output"])
     assert kind != "parquet"  # `_format` refuses it without a file
     with _standard_output() as file:
-        write_text(file, engine, selection, kind=kind, channel=channel, raw=choice["raw"])
+        write_text(file, rows, kind=kind, channel=channel, raw=choice["raw"])
     return None
 
 
 def _selection(choice: Mapping[str, Any], *, reposts: Mapping[str, int]) -> Selection:
-    same = "category languages feeds groups types is_paywalled has_text query since order limit"
+    same = (
+        "category languages feeds groups types is_paywalled has_text query since until order limit"
+    )
     sources = tuple(source.lower() for source in choice["sources"])
     return Selection(
         **{name: choice[name] for name in same.split()}, sources=sources, reposts=reposts
     )
 
 
-def _read_reposts(engine: sa.Engine, store: ObjectStore) -> dict[str, int]:
-    """Return the reposts of the articles that have near-duplicates, where these are known."""
+def _read_clusters(store: ObjectStore) -> dict[str, str]:
+    """Return the cluster of each article that has near-duplicates, where these are known."""
     rows = scan_article_clusters(store).filter(pl.col("cluster_size") > 1)
-    shared = rows.select("url_hash", "cluster_id").collect()
-    return count_reposts(engine, dict(shared.iter_rows()))
+    return dict(rows.select("url_hash", "cluster_id").collect().iter_rows())
 
 
 def _format(kind: FileFormat | None, output: Path | None, *, as_json: bool) -> FileFormat:
@@ -168,15 +199,15 @@ def _export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Out
     return Output({"days": report.days, "rows": report.rows})
 
 
-def _delta(engine: sa.Engine, cursor: int, *, limit: int | None) -> Output:
+def _delta(engine: sa.Engine, cursor: int, *, limit: int | None, exported: Takedowns) -> Output:
     delta = delta_since(engine, cursor, limit=limit or 1_000)
-    document = {"cursor": delta.cursor, "articles": [dict(row) for row in delta.rows]}
-    return Output(document, _json_lines([*delta.rows, {"cursor": delta.cursor}]))
+    rows = [dict(row) for row in delta.rows if not exported.covers(row["article_url_canon"])]
+    document = {"cursor": delta.cursor, "articles": rows}
+    return Output(document, _json_lines([*rows, {"cursor": delta.cursor}]))
 
 
 def _export_file(
-    engine: sa.Engine,
-    selection: Selection,
+    rows: Iterable[sa.Row[Any]],
     kind: FileFormat,
     channel: FeedChannel,
     raw: bool,
@@ -186,10 +217,10 @@ def _export_file(
     part = output.with_name(f".{output.name}.part")
     try:
         if kind == "parquet":
-            count = write_parquet(part, engine, selection)
+            count = write_parquet(part, rows)
         else:
             with part.open("w", encoding="utf-8", newline="") as file:
-                count = write_text(file, engine, selection, kind=kind, channel=channel, raw=raw)
+                count = write_text(file, rows, kind=kind, channel=channel, raw=raw)
         part.replace(output)
     finally:
         part.unlink(missing_ok=True)

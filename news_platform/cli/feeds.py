@@ -1,19 +1,19 @@
-"""`news-platform feeds`: list, add, set up, pause, remove, explain, import and export feeds.
+"""`news-platform feeds`: list, add, set up, pause, remove, explain, import and export feeds."""
 
-`rss discovery`, which registers feeds in the same way, is defined here, too.
-"""
-
-import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import sqlalchemy as sa
 from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import Progress
 
 from news_platform.cli.command import (
     INPUT_FILE,
@@ -26,12 +26,11 @@ from news_platform.cli.command import (
     raw_option,
     table,
 )
-from news_platform.errors import InputError
-from news_platform.resources import Resources, discovery_options
-from news_platform.rss import pipeline
-from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, FeedAccess
+from news_platform.composition.rss_stages import discover
+from news_platform.errors import FetchError, InputError
+from news_platform.resources import Resources
+from news_platform.rss.discovery import CheckedFeed, DiscoveryReport, canonical_candidate
 from news_platform.rss.explain import explain_feed, rhythm_text
-from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.feed_admin import (
     PERSON,
     FeedFilter,
@@ -49,27 +48,14 @@ from news_platform.rss.feed_admin import (
     resume_feed,
     set_up_feed,
 )
-from news_platform.rss.feed_alarms import AlarmOptions
-from news_platform.rss.feed_list import (
-    ListingReport,
-    apply_listing,
-    candidate_feeds,
-    listed_feeds,
-    retire_unlisted,
-)
-from news_platform.rss.feed_settings import (
-    FeedSettings,
-    feed_secrets,
-    first_problem,
-    parse_settings,
-)
-from news_platform.rss.ledger.feed_rows import POLLED, feeds_to_check, read_feed
+from news_platform.rss.feed_list import retire_unlisted
+from news_platform.rss.feed_settings import FeedSettings, first_problem, parse_settings
+from news_platform.rss.ledger.feed_rows import NOT_ACCEPTED, POLLED, read_feed
 from news_platform.storage.commit.root import RootAccess
-from news_platform.takedowns.build_filters import cleaned_later, obeying
-from news_platform.web.opml import XmlDamage, opml_feeds, xml_damage
-from news_platform.web.urls import canonical_url
 
 _FEED = click.argument("feed")
+# Reasons of a fetch that failed before any site was reached.
+_NETWORK_REASONS = ("nxdomain", "dns", "network", "refused", "timeout")
 _force_option = click.option(
     "--force", is_flag=True, help="Also accept feeds that are old, undated or in other languages."
 )
@@ -167,7 +153,7 @@ def why(resources: Resources, feed: str) -> Output:
     engine, now = resources.ledger.engine, resources.clock.now()
     row = find_feed(engine, feed)
     history = read_history(engine, row.feed_url_canon)
-    found = explain_feed(row, history, alarms=AlarmOptions(), now=now)
+    found = explain_feed(row, history, now=now)
     document = {"feed_url": row.feed_url, "status": row.status, **asdict(found)}
     document |= {"robots": history.robots, **_history(history)}
     lines = [
@@ -191,13 +177,17 @@ def why(resources: Resources, feed: str) -> Output:
 @_force_option
 def add(resources: Resources, urls: tuple[str, ...], force: bool, **choice: Any) -> Output:
     """Add feeds, or the feeds of sites, and check them."""
+    for url in urls:
+        if not urlsplit(url).hostname or not url.startswith(("http://", "https://")):
+            expected = "expected the address of a feed or site, such as https://example.com/rss"
+            raise InputError(f"invalid address {url!r}: {expected}", thing=url)
     own = _own_settings(choice, FeedSettings())
     listed = [ListedFeed(url, choice["group"] or "", settings=own) for url in urls]
     report = _register(resources, listed, force=force, recheck=True)
     failure = None
     if not report.outcomes.get("active"):
         failure = InputError("no feed was added: the reasons are above")
-    return Output(_report_document(report), _report_text(report), failure)
+    return Output(report_document(report), report_text(report), failure)
 
 
 @command(feeds, "import", access=RootAccess.CREATE)
@@ -206,7 +196,10 @@ def add(resources: Resources, urls: tuple[str, ...], force: bool, **choice: Any)
 @_force_option
 @click.option("--retire", is_flag=True, help="Retire feeds of feeds.opml that are not in the file.")
 def import_(resources: Resources, file: Path, group: str, force: bool, retire: bool) -> Output:
-    """Add the feeds of an OPML or CSV file."""
+    """Add the feeds of an OPML or CSV file.
+
+    Feeds are stored as they are checked: a check that is stopped goes on when it is run again.
+    """
     try:
         listed = parse_feed_file(file.read_bytes(), is_csv=file.suffix.lower() == ".csv")
     except InputError as error:
@@ -218,49 +211,65 @@ def import_(resources: Resources, file: Path, group: str, force: bool, retire: b
         engine, now = resources.ledger.engine, resources.clock.now()
         retired = retire_unlisted(engine, [feed.url for feed in listed], now=now)
     more = [f"retired      {url} not in the file" for url in retired]
-    return Output({**_report_document(report), "retired": retired}, _report_text(report, more))
+    document = {**report_document(report), "retired": retired}
+    return Output(document, report_text(report, more), _nothing_reached(report))
+
+
+@command(feeds, access=RootAccess.WRITE)
+@click.argument("named", metavar="[FEED]...", nargs=-1)
+@_force_option
+def recheck(resources: Resources, named: tuple[str, ...], force: bool) -> Output:
+    """Check feeds again that were not accepted.
+
+    Without FEED, all that are unreachable or rejected, and not only those that are due.
+    """
+    engine = resources.ledger.engine
+    rows = [find_feed(engine, feed) for feed in named] or [
+        row for status in NOT_ACCEPTED for row in list_feeds(engine, FeedFilter(status))
+    ]
+    listed = [ListedFeed(row.feed_url) for row in rows]
+    report = _register(resources, listed, force=force, recheck=True)
+    return Output(report_document(report), report_text(report), _nothing_reached(report))
+
+
+def _nothing_reached(report: DiscoveryReport) -> FetchError | None:
+    """Return the failure of a check in which no feed answered."""
+    lost = report.outcomes.get("unreachable", 0)
+    if not lost or lost < len(report.checked):
+        return None
+    reasons = Counter(one.notes.partition(":")[0] for one in report.checked)
+    reason = reasons.most_common(1)[0][0]
+    hint = "is the network down?" if reason in _NETWORK_REASONS else "the reasons are above"
+    all_ = f"all {lost} feeds are" if lost > 1 else "the feed is"
+    again = "they are checked again daily, or by `feeds recheck`"
+    return FetchError(f"{all_} unreachable ({reason}: {hint}); {again}", reason=reason)
 
 
 def _register(
     resources: Resources, listed: Sequence[ListedFeed], *, force: bool, recheck: bool
 ) -> DiscoveryReport:
-    """Check feeds, register them, and write their groups and settings."""
-    report = discover(
-        resources,
-        [feed.url for feed in listed],
-        recheck=recheck,
-        own={canonical_url(feed.url): feed.settings for feed in listed},
-        options=replace(discovery_options(resources.settings.rss), accepts_any=force),
-    )
-    leads_to = {
-        canonical_url(it.candidate_url): canonical_url(it.feed_url) for it in report.checked
-    }
-    for feed in listed:
-        key = canonical_url(feed.url)
-        _set_up(resources.ledger.engine, leads_to.get(key, key), feed)
-    return report
+    """Check feeds, register them, and write their groups and settings as it goes."""
+    by_key = {canonical_candidate(feed.url): feed for feed in listed}
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("checking feeds", total=len(by_key))
 
+        def set_up(checked: Sequence[CheckedFeed]) -> None:
+            for one in checked:
+                if feed := by_key.pop(canonical_candidate(one.candidate_url), None):
+                    _set_up(resources.ledger.engine, canonical_candidate(one.feed_url), feed)
+            progress.advance(bar, len(checked))
 
-def discover(
-    resources: Resources,
-    urls: Sequence[str],
-    *,
-    recheck: bool = False,
-    own: Mapping[str, FeedSettings] | None = None,
-    options: DiscoveryOptions | None = None,
-) -> DiscoveryReport:
-    """Check these feeds or sites and register them; `own` are the settings of single feeds."""
-    store, now = resources.data_root.store, resources.clock.now()
-    with cleaned_later(store, WHOLE_LEDGER):
-        return pipeline.run_discovery(
-            resources.ledger.engine,
-            urls,
-            fetch=resources.web.fetch_options,
-            options=obeying(options or discovery_options(resources.settings.rss), store, now=now),
-            now=now,
+        report = discover(
+            resources,
+            [feed.url for feed in listed],
             recheck=recheck,
-            access=FeedAccess(own or {}, feed_secrets(os.environ)),
+            own={key: feed.settings for key, feed in by_key.items()},
+            accepts_any=force,
+            on_registered=set_up,
         )
+    for key, feed in by_key.items():  # those that were known
+        _set_up(resources.ledger.engine, key, feed)
+    return report
 
 
 def _set_up(engine: sa.Engine, key: str, feed: ListedFeed) -> None:
@@ -280,7 +289,8 @@ def _set_up(engine: sa.Engine, key: str, feed: ListedFeed) -> None:
         pause_feed(engine, row)
 
 
-def _report_document(report: DiscoveryReport) -> dict[str, Any]:
+def report_document(report: DiscoveryReport) -> dict[str, Any]:
+    """Return what a discovery did, for JSON."""
     return {
         "candidates": report.candidates,
         "known": report.known,
@@ -294,73 +304,19 @@ def _report_document(report: DiscoveryReport) -> dict[str, Any]:
     }
 
 
-def _report_text(report: DiscoveryReport, more: Sequence[str] = ()) -> str:
+def report_text(report: DiscoveryReport, more: Sequence[str] = ()) -> str:
+    """Return what a discovery did, for people: a line per candidate, then the counts."""
     lines = [f"{one.outcome:<12} {one.feed_url} {one.notes}".rstrip() for one in report.checked]
-    counts = (
-        f"{report.candidates} candidates, {report.known} known, {report.added} added, "
-        f"{report.revived} active again"
+    checked, known = len(report.checked), report.known
+    counts = ", ".join(
+        f"{count} {outcome.replace('_', ' ')}"
+        for outcome, count in sorted(report.outcomes.items(), key=lambda it: (-it[1], it[0]))
     )
-    return "\n".join([*lines, *more, counts])
-
-
-# Without a named feed, the candidates come from a root that exists.
-@command(access=lambda feeds, opml: RootAccess.CREATE if feeds or opml else RootAccess.WRITE)
-@click.option("--feed", "feeds", multiple=True, help="URL of a feed or of a site; repeatable.")
-@click.option("--opml", type=INPUT_FILE, help="OPML file that lists feeds.")
-def discovery(resources: Resources, feeds: tuple[str, ...], opml: Path | None) -> Output:
-    """Register fresh feeds in a wanted language.
-
-    Without --feed and --opml, the candidates are the root's feeds.opml and the feeds that crawled
-    pages link to.
-    """
-    listed, damage = _opml_feeds(opml) if opml else ((), None)
-    named = (*feeds, *listed)
-    # Named feeds are checked now, even if they were rejected yesterday.
-    report = discover(resources, named or _candidates(resources), recheck=bool(named))
-    listing = ListingReport() if named else _apply_listing(resources, report)
-    document = {
-        **_report_document(report),
-        "opml_errors": damage.errors if damage else 0,
-        "retired": listing.retired,
-        "restored": listing.restored,
-    }
-    more = [f"retired      {url} removed from feeds.opml" for url in listing.retired]
-    more += [f"restored     {url} listed in feeds.opml again" for url in listing.restored]
-    failure = None
-    # Scripts can see from the exit code whether a named feed was accepted.
-    if named and not report.outcomes.get("active"):
-        failure = InputError("none of the named feeds was accepted: the reasons are above")
-    return Output(document, _report_text(report, more), failure)
-
-
-def _candidates(resources: Resources) -> tuple[str, ...]:
-    """Return the feeds of the file and the crawl, and those that are due for another check."""
-    again = feeds_to_check(resources.ledger.engine, now=resources.clock.now())
-    return tuple(dict.fromkeys((*candidate_feeds(resources.data_root.store), *again)))
-
-
-def _apply_listing(resources: Resources, report: DiscoveryReport) -> ListingReport:
-    listed = listed_feeds(resources.data_root.store)
-    engine, now = resources.ledger.engine, resources.clock.now()
-    return apply_listing(engine, listed, report.checked, now=now)
-
-
-def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:
-    """Return the feeds of a file and its damage, which is also printed as a warning.
-
-    Raise InputError if it lists none: without named feeds, those of the root would be checked.
-    """
-    thing = str(file)
-    body = file.read_bytes()
-    try:
-        found = opml_feeds(body)
-    except InputError as error:
-        raise InputError(f"cannot read {thing!r}: {error}", thing=thing) from error
-    if not found:
-        raise InputError(f"{thing!r} lists no feeds: expected <outline xmlUrl=…>", thing=thing)
-    if damage := xml_damage(body):
-        click.echo(f"warning: {thing!r} has {damage}; {len(found)} feeds are read", err=True)
-    return found, damage
+    summary = f"{checked} checked and stored{f': {counts}' if counts else ''}"
+    summary += f"; {known} known before" if known else ""
+    summary += f"; {report.added} added" if report.added else ""
+    summary += f"; {report.revived} active again" if report.revived else ""
+    return "\n".join([*lines, *more, summary])
 
 
 @command(feeds, "set", access=RootAccess.WRITE)

@@ -4,8 +4,11 @@ import ast
 import contextlib
 import importlib
 import os
+import signal
+import socket
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -13,11 +16,13 @@ import click
 from news_platform.errors import ConfigError, NewsPlatformError, redacted
 from news_platform.isolation.worker import forbid_core_dumps
 from news_platform.text.normalize import scrub_text
+from news_platform.text.readable import did_you_mean
 
 # The module of each command in this package. It is imported only when the command is called, so
 # that `--help` and small commands start at once.
 COMMANDS = {
     "adopt": "operations",
+    "captures": "captures",
     "ccnews": "ccnews",
     "corpus": "corpus",
     "demo": "demo",
@@ -40,8 +45,18 @@ COMMANDS = {
     "sql": "queries",
     "status": "operations",
     "store": "store",
+    "stories": "stories",
+    "story": "stories",
     "takedown": "takedown",
 }
+
+
+# Commands that run until they are stopped.
+SERVERS = {name for name, module in COMMANDS.items() if module == "servers"}
+STOPPED = "stopped; run again to go on"
+INTERRUPTED = 130
+# Ctrl-C ends a command within two seconds.
+_PATIENCE_SECONDS = 1.5
 
 
 class LazyGroup(click.Group):
@@ -67,6 +82,14 @@ class LazyGroup(click.Group):
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; one that is not known is answered with the one that is most like it."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}: {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the first sentence of each command's docstring, without importing it."""
@@ -108,12 +131,68 @@ def _secrets() -> frozenset[str]:
     return environment_secrets(os.environ)
 
 
+@contextlib.contextmanager
+def _ended_soon_after_interrupt() -> Iterator[None]:
+    """End this process if a Ctrl-C does not: native code, such as a query, may not notice it.
+
+    Everything is written so that it may be killed at any time, and the workers of pools end with
+    this process. Servers end by themselves when their requests are done.
+    """
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    ended = threading.Event()
+
+    def watch() -> None:
+        with reader:
+            # Signals stay in the socket for `_has_interrupt`. Nothing comes when the command ends.
+            while (received := reader.recv(1, socket.MSG_PEEK)) and received[0] != signal.SIGINT:
+                reader.recv(1)
+            if received and not ended.wait(_PATIENCE_SECONDS):
+                os.write(2, f"\n{STOPPED}\n".encode())
+                os._exit(INTERRUPTED)
+            ended.wait()
+
+    watcher = threading.Thread(target=watch, daemon=True, name="interrupt")
+    watcher.start()
+    # Written to by the signal handler in C, whatever Python is busy with.
+    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    except Exception as error:
+        # Native code may raise an error of its own.
+        if not _has_interrupt(reader):
+            raise
+        click.echo(STOPPED, err=True)
+        raise SystemExit(INTERRUPTED) from error
+    finally:
+        signal.set_wakeup_fd(before)
+        ended.set()
+        writer.close()
+        watcher.join()
+
+
+def _has_interrupt(reader: socket.socket) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        flags = socket.MSG_PEEK | socket.MSG_DONTWAIT
+        return reader.recv(1, flags)[:1] == bytes([signal.SIGINT])
+    return False
+
+
 def run() -> None:
-    """Run the command line; exit 0 on success, 1 on failure, 2 on wrong use."""
+    """Run the command line; exit 0 on success, 1 on failure, 2 on wrong use, 130 on Ctrl-C."""
     # Commands parse foreign headers and archives; servers that `dev` starts inherit the limit.
     forbid_core_dumps()
+    is_server = bool(SERVERS & set(sys.argv[1:2]))
     try:
-        main(obj=_configure_logs)
+        with contextlib.nullcontext() if is_server else _ended_soon_after_interrupt():
+            sys.exit(main(obj=_configure_logs, standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort as error:
+        # Without a cause somebody answered a question with no.
+        click.echo(STOPPED if error.__cause__ else "nothing was changed", err=True)
+        sys.exit(INTERRUPTED if error.__cause__ else 1)
     except NewsPlatformError as error:
         line = scrub_text(redacted(" ".join(str(error).split()), _secrets()))
         click.echo(f"error: {line}", err=True)

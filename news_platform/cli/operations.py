@@ -15,6 +15,7 @@ from news_platform.operations.checks import Diagnosis, Health
 from news_platform.resources import Resources
 from news_platform.storage.commit import root as roots
 from news_platform.storage.commit.root import RootAccess
+from news_platform.text.readable import did_you_mean
 
 _ADOPT_SECONDS = 300.0
 # Dagster takes a second to load, which only commands that need it pay.
@@ -24,20 +25,27 @@ if TYPE_CHECKING:
 
 
 @command()
-def status(resources: Resources) -> Output:
+@click.option("--all", "shows_all", is_flag=True, help="Also show the assets that are fine.")
+def status(resources: Resources, shows_all: bool) -> Output:
     """Show what is behind, running, waiting or stopped, and why."""
     from news_platform.defs.graph import BUILD_ORDER
     from news_platform.defs.status import platform_status
 
     found = platform_status(BUILD_ORDER, resources)
-    return Output(found.document(), _status_text(found))
+    return Output(found.document(), _status_text(found, shows_all=shows_all))
 
 
-def _status_text(found: "PlatformStatus") -> str:
-    lines = ["paused: `news-platform resume` starts all sensors again"] if found.is_paused else []
+def _status_text(found: "PlatformStatus", *, shows_all: bool) -> str:
+    lines = [found.pause] if found.pause else []
     if not found.has_runs:
-        lines.append("DAGSTER_HOME is not set: runs and failed attempts are not known")
-    return "\n".join([*lines, *(f"{one.asset:<22} {one.text}" for one in found.assets)])
+        lines.append("there is no Dagster home: runs and failed attempts are not known")
+    shown = [
+        one for one in found.assets if shows_all or one.partitions or one.error or one.outdated
+    ]
+    lines += [f"{one.asset:<22} {one.text}" for one in shown]
+    if fine := len(found.assets) - len(shown):
+        lines.append(f"{fine} assets are up to date: --all shows them")
+    return "\n".join(lines)
 
 
 @command(access=RootAccess.WRITE)
@@ -70,12 +78,12 @@ def _followed(asset: str) -> "RebuildRule":
 
     followed = {one.asset: one for one in BUILD_ORDER if one.sensor}
     if asset not in followed:
-        names = ", ".join(sorted(followed))
-        raise ConfigError(f"no sensor follows {asset!r}: expected one of {names}", thing=asset)
+        cure = did_you_mean(asset, followed)
+        raise ConfigError(f"no sensor follows {asset!r}: {cure}", thing=asset)
     return followed[asset]
 
 
-@command(access=RootAccess.WRITE)
+@command(access=RootAccess.CREATE)
 def pause(resources: Resources) -> Output:
     """Pause all sensors of a root; runs in progress continue."""
     store = resources.data_root.store
@@ -83,7 +91,7 @@ def pause(resources: Resources) -> Output:
     return Output({"root": store.url, "paused": True}, f"paused: {store.url}")
 
 
-@command(access=RootAccess.WRITE)
+@command(access=RootAccess.CREATE)
 def resume(resources: Resources) -> Output:
     """Start the paused sensors of a root again."""
     store = resources.data_root.store
@@ -106,7 +114,7 @@ def adopt(resources: Resources) -> Output:
     until = time.monotonic() + _ADOPT_SECONDS
     with open_instance(resources.settings) as instance:
         if instance is None:
-            raise ConfigError("cannot adopt the root: set DAGSTER_HOME to a folder")
+            raise ConfigError("there is no Dagster home: set DAGSTER_HOME, or run `dev` once")
         done = housekeeping.adopt(resources, instance)
         failures = evaluate_all(
             CHECKS,

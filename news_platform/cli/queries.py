@@ -1,18 +1,24 @@
 """`news-platform sql`, `search` and `explain`: read the data under a root."""
 
+import json
+import shutil
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import click
 import polars as pl
 
-from news_platform.api import SearchPage, open_root
+from news_platform.api import NewsData, SearchPage, open_root
 from news_platform.cli.command import (
     DAY,
+    OUTPUT_FILE,
     Output,
     allow_removal_option,
+    as_text,
     command,
     count_type,
     echo,
@@ -30,9 +36,13 @@ from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.engines import remove_gone
 from news_platform.storage.units import stale_units
-from news_platform.text.readable import spreadsheet_cell
+from news_platform.text.readable import did_you_mean, spreadsheet_cell
 
 _BAR_WIDTH = 40
+_FORMATS = ("csv", "json", "parquet")
+# Rows of an answer to SQL that text shows; files have all.
+_SHOWN_ROWS = 200
+_WIDEST = 10_000
 _SHOWN_VALUES = 10
 _HIT_COLUMNS = ("at", "title", "url", "domain", "language", "day", "source", "score")
 _NO_TIME = " " * len("2025-11-01 00:00:00")
@@ -43,18 +53,85 @@ _NO_TIME = " " * len("2025-11-01 00:00:00")
 @click.option(
     "--unsafe", is_flag=True, help="Let QUERY also use files, the network and DuckDB's settings."
 )
-def sql(resources: Resources, query: str, unsafe: bool) -> Output:
-    """Run a DuckDB query over all datasets; `sql show` lists them."""
+@click.option("--format", "shape", type=click.Choice(_FORMATS), help="Of a file.")
+@click.option("--output", type=OUTPUT_FILE, help="Write the answer to this file.")
+@raw_option
+def sql(
+    resources: Resources,
+    query: str,
+    unsafe: bool,
+    shape: str | None,
+    output: Path | None,
+    raw: bool,
+) -> Output | None:
+    """Run a DuckDB query over all datasets; `sql show` lists them.
+
+    A table that is wider than the terminal is shown row by row, one field per line. Without
+    --output, --format csv or json prints the answer; the name of a file tells its format.
+    """
+    shape = shape or (output.suffix[1:].lower() if output else None)
+    if output and shape not in _FORMATS:
+        raise click.UsageError(f"cannot tell the format of {output.name!r}: give --format")
+    if shape == "parquet" and output is None:
+        raise click.UsageError("--format parquet needs --output FILE")
     news = open_root(resources.settings.root)
-    if query.strip().lower() == "show":
-        tables = news.tables.values()
-        answer = pl.DataFrame([{"dataset": it.name, "what": it.description} for it in tables])
-    else:
-        answer = news.sql(query, unsafe=unsafe)
-    shown = pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True)
+    answer = _tables(news) if query.strip().lower() == "show" else news.sql(query, unsafe=unsafe)
     # A date beyond the year 9999 is not one of Python's.
-    with shown, panics_as(lambda cause: InputError(f"cannot show the answer: {cause}")):
-        return Output(answer.to_dicts(), str(answer))
+    with panics_as(lambda cause: InputError(f"cannot show the answer: {cause}")):
+        if shape is None:
+            return Output(answer.to_dicts(), _answer_text(answer))
+        body = _file_bytes(answer, shape, raw=raw)
+    if output is None:
+        echo(body, nl=False)
+        return None
+    output.write_bytes(body)
+    return Output({"file": str(output), "rows": answer.height, "format": shape})
+
+
+def _tables(news: NewsData) -> pl.DataFrame:
+    described = [{"dataset": it.name, "what": it.description} for it in news.tables.values()]
+    counts = news.summary().select("dataset", "rows")
+    return pl.DataFrame(described).join(counts, on="dataset", how="left")
+
+
+def _file_bytes(answer: pl.DataFrame, shape: str, *, raw: bool) -> bytes:
+    if shape == "json":
+        return f"{answer.write_json()}\n".encode()
+    if shape == "csv":
+        return answer.select(_csv_column(one, raw=raw) for one in answer).write_csv().encode()
+    buffer = BytesIO()
+    answer.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _csv_column(column: pl.Series, *, raw: bool) -> pl.Series:
+    """Return lists and structs, which CSV does not know, as JSON, and texts without formulas."""
+    if column.dtype.is_nested():
+        texts = [json.dumps(one, ensure_ascii=False, default=str) for one in column.to_list()]
+        return pl.Series(column.name, texts)
+    if raw or column.dtype != pl.String:
+        return column
+    return pl.Series(column.name, map(spreadsheet_cell, column), dtype=pl.String)
+
+
+def _answer_text(answer: pl.DataFrame) -> str:
+    """Return a table, or one field per line if it is wider than the terminal."""
+    # Without a width Polars cuts the cells of a table until it fits.
+    shown = pl.Config(
+        tbl_rows=_SHOWN_ROWS,
+        tbl_cols=-1,
+        tbl_width_chars=_WIDEST,
+        fmt_str_lengths=60,
+        tbl_hide_dataframe_shape=True,
+    )
+    with shown:
+        text = str(answer)
+    rows = answer.head(_SHOWN_ROWS).to_dicts()
+    if rows and text.index("\n") > shutil.get_terminal_size((_WIDEST, 24)).columns:
+        each = (f"row {number}\n{as_text(row)}" for number, row in enumerate(rows, 1))
+        text = "\n\n".join(each)
+    more = f"\n{answer.height} rows: --format csv prints all of them"
+    return text + (more if answer.height > _SHOWN_ROWS else "")
 
 
 @command()
@@ -152,9 +229,10 @@ def search(
         newest_first=newest_first,
     )
     is_table = shape != "text" and not as_json and not only_count
-    page = open_root(resources.settings.root).search(
-        query, options, snippets=not (is_table or only_count)
-    )
+    news = open_root(resources.settings.root)
+    page = news.search(query, options, snippets=not (is_table or only_count))
+    if not page.answer.count:
+        _name_known_values(news, query, options)
     if only_count:
         days = dict(sorted(page.answer.facets["day"].items()))
         return Output({"count": page.answer.count, "days": days}, _plot(page.answer.count, days))
@@ -168,6 +246,19 @@ def search(
     hits = pl.DataFrame(rows, schema=_HIT_COLUMNS, infer_schema_length=None)
     echo(hits.write_csv() if shape == "csv" else hits.write_ndjson(), nl=False)
     return None
+
+
+def _name_known_values(news: NewsData, query: str, options: SearchOptions) -> None:
+    """Print which languages or domains have articles where a filter leaves none."""
+    for name, values, wider in (
+        ("language", options.languages, replace(options, languages=(), facets=("language",))),
+        ("domain", options.domains, replace(options, domains=(), facets=("domain",))),
+    ):
+        if values:
+            known = news.search(query, wider, snippets=False).answer.facets[name]
+            if unknown := [one for one in values if one not in known]:
+                cure = did_you_mean(unknown[0], known)
+                click.echo(f"no article of {name} {unknown[0]!r} matches: {cure}", err=True)
 
 
 def _build_indexes(resources: Resources, *, allow_removal: bool) -> str:

@@ -1,19 +1,30 @@
 """`news-platform records`: segment stored pages into clean blocks, and explain each decision."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
+import polars as pl
 
-from news_platform.cli.command import INPUT_FILE, Output, command, first_failure, redo_option
+from news_platform.cli.command import (
+    DAY,
+    INPUT_FILE,
+    Output,
+    command,
+    count_type,
+    first_failure,
+    redo_option,
+)
 from news_platform.datasets.source_records import SOURCE_RECORDS, institution_folder
 from news_platform.errors import InputError
 from news_platform.resources import Resources, records_options, segment_options
 from news_platform.settings import Settings
 from news_platform.source_records.blocks import BlockDecision
+from news_platform.source_records.changes import scan_changes, tell_changes
 from news_platform.source_records.options import HEADINGS, TABLES, SegmentOptions
 from news_platform.source_records.pipeline import (
     build_institution,
@@ -21,6 +32,7 @@ from news_platform.source_records.pipeline import (
     outdated_institutions,
     record_document,
     record_json,
+    report_document,
     wanted_institutions,
 )
 from news_platform.source_records.segment import SegmentedPage, segment_snapshot
@@ -94,13 +106,59 @@ def build(resources: Resources, chosen: tuple[str, ...], redo: str) -> Output:
     more = {"missing": set(), "outdated": outdated, "all": wanted.keys()}[redo]
     built = chosen or sorted(stale | more)
     reports = [build_institution(key, store=store, options=options) for key in built]
+    alerts = resources.settings.alerts
+    for one in reports:
+        if problem := tell_changes(
+            one.new_changes, one.institution, url=alerts.webhook_url, secret=alerts.webhook_secret
+        ):
+            click.echo(f"warning: {problem}", err=True)
     lines = (
         f"{one.institution}: {one.pages_seen} pages, {one.pages_failed} failed, "
         f"{one.pages_empty} without records, "
         f"{one.blocks_kept} of {one.blocks_total} blocks kept"
+        + (f", {len(one.new_changes)} differ in new snapshots" if len(one.new_changes) else "")
         for one in reports
     )
-    return Output([asdict(one) for one in reports], "\n".join(lines) or "up to date")
+    documents = [
+        {
+            "institution": one.institution,
+            **report_document(one),
+            "samples": one.samples,
+            "failures": one.failures,
+            "new_changes": one.new_changes.height,
+        }
+        for one in reports
+    ]
+    return Output(documents, "\n".join(lines) or "up to date")
+
+
+@command(records)
+@click.option("--institution", default="", help="Only this institution.")
+@click.option("--url", default="", help="Only this page.")
+@click.option("--since", type=DAY, help="Only snapshots fetched on this day or later.")
+@click.option("--limit", type=count_type(1), default=100, show_default=True, help="Changes.")
+def changes(
+    resources: Resources, institution: str, url: str, since: date | None, limit: int
+) -> Output:
+    """Show blocks that differ between snapshots.
+
+    The newest come first: what was added to a page of an institution, removed from it or changed.
+    """
+    rows = scan_changes(resources.data_root.store, institution=institution)
+    rows = rows.filter(pl.col("url") == url) if url else rows
+    rows = rows.filter(pl.col("fetched_at").dt.date() >= since) if since else rows
+    found = rows.head(limit).collect()
+    lines = (_change_lines(row) for row in found.iter_rows(named=True))
+    return Output(found.to_dicts(), "\n".join(chain.from_iterable(lines)) or "no changes")
+
+
+def _change_lines(row: Mapping[str, object]) -> Iterator[str]:
+    day = str(row["fetched_at"] or "undated")[:10]
+    section = f" under {row['section']}" if row["section"] else ""
+    yield f"{day} {row['institution']} {row['url']}: {row['kind']} {row['change']}{section}"
+    for mark, name in (("-", "before"), ("+", "after")):
+        if row[name] is not None:
+            yield f"  {mark} {_shortened(str(row[name]))}"
 
 
 def _snapshot(file: Path, institution: str, url: str | None) -> Snapshot:
@@ -119,10 +177,14 @@ def _explain_lines(done: Sequence[SegmentedPage]) -> Iterator[str]:
 
 
 def _decision_line(decision: BlockDecision) -> str:
-    text = decision.block.text.replace("\n", " ")
-    shown = text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
+    shown = _shortened(decision.block.text)
     why = f"  [{decision.detail}]" if decision.detail else ""
     return f"{decision.reason or 'kept':<16}{decision.block.kind:<12}{shown}{why}"
+
+
+def _shortened(text: str) -> str:
+    line = text.replace("\n", " ")
+    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
 
 
 def _document(page: SegmentedPage) -> dict[str, object]:

@@ -2,45 +2,39 @@
 
 import os
 import socket
-import time
 import uuid
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+import sqlalchemy as sa
 
 from news_platform.articles.article import EXTRACTOR_VERSION
-from news_platform.cli.command import Output, command, count_type
+from news_platform.cli.command import INPUT_FILE, Output, command, count_type
 from news_platform.cli.exports import export
-from news_platform.cli.feeds import discover, discovery
-from news_platform.errors import InputError
+from news_platform.cli.feeds import report_document, report_text
+from news_platform.composition import rss_stages
+from news_platform.errors import FetchError, InputError
 from news_platform.resources import (
     Resources,
-    analysis_options,
-    open_full_texts,
-    poll_options,
     sheets_access,
-    sync_options,
-    work_options,
-    workbook_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.analyses import analyse_articles
-from news_platform.rss.article_files import PAGES_FOLDER, WorkPlaces, work_places
-from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.exports.selection import Selection, iter_articles
-from news_platform.rss.feed_settings import feed_secrets
+from news_platform.rss.feed_list import ListingReport
 from news_platform.rss.ledger.status import ledger_status, outdated_articles
 from news_platform.rss.reextract import Reextraction
-from news_platform.rss.robots_gate import SurveyedRobots
-from news_platform.rss.saved_queries.delivery import match_counts
+from news_platform.rss.saved_queries.delivery import match_counts, send_test
 from news_platform.rss.saved_queries.pipeline import is_match, read_queries, run_saved_queries
 from news_platform.rss.saved_queries.query_file import SavedQuery, webhook_variables
-from news_platform.rss.sheets import workbook
-from news_platform.rss.sheets.books import CallTiming, SheetAccess
+from news_platform.rss.sheets.books import SheetAccess
+from news_platform.rss.sheets.workbook import WORKBOOK_PATH
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
-from news_platform.takedowns.build_filters import cleaned_later, obeying
+from news_platform.web.opml import XmlDamage, opml_feeds, xml_damage
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport
@@ -56,7 +50,6 @@ def alerts() -> None:
     """List, try and run saved queries."""
 
 
-rss.add_command(discovery)
 rss.add_command(export)
 
 
@@ -74,38 +67,76 @@ def ensure(resources: Resources) -> Output:
 
 def _ensure_sheet(resources: Resources, access: SheetAccess) -> str:
     """Create the spreadsheet and its tabs if needed, and return the URL."""
-    # Imported here and in `sync` because gspread would slow down the start of all other commands.
+    # Imported here because gspread would slow down the start of all other commands.
     from news_platform.rss.sheets.sync import create_tabs
 
     engine, now = resources.ledger.engine, resources.clock.now()
-    return create_tabs(engine, access, owner=_owner(), timing=_timing(resources), now=now)
+    timing = rss_stages.call_timing(resources)
+    return create_tabs(engine, access, owner=_owner(), timing=timing, now=now)
+
+
+# Without a named feed, the candidates come from a root that exists.
+@command(rss, access=lambda feeds, opml: RootAccess.CREATE if feeds or opml else RootAccess.WRITE)
+@click.option("--feed", "feeds", multiple=True, help="URL of a feed or of a site; repeatable.")
+@click.option("--opml", type=INPUT_FILE, help="OPML file that lists feeds.")
+def discovery(resources: Resources, feeds: tuple[str, ...], opml: Path | None) -> Output:
+    """Register fresh feeds in a wanted language.
+
+    Without --feed and --opml, the candidates are the root's feeds.opml and the feeds that crawled
+    pages link to.
+    """
+    listed, damage = _opml_feeds(opml) if opml else ((), None)
+    named = (*feeds, *listed)
+    # Named feeds are checked now, even if they were rejected yesterday.
+    if named:
+        report, listing = rss_stages.discover(resources, named, recheck=True), ListingReport()
+    else:
+        report, listing = rss_stages.discover_candidates(resources)
+    document = {
+        **report_document(report),
+        "opml_errors": damage.errors if damage else 0,
+        "retired": listing.retired,
+        "restored": listing.restored,
+    }
+    more = [f"retired      {url} removed from feeds.opml" for url in listing.retired]
+    more += [f"restored     {url} listed in feeds.opml again" for url in listing.restored]
+    failure = None
+    # Scripts can see from the exit code whether a named feed was accepted.
+    if named and not report.outcomes.get("active"):
+        failure = InputError("none of the named feeds was accepted: the reasons are above")
+    return Output(document, report_text(report, more), failure)
+
+
+def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:
+    """Return the feeds of a file and its damage, which is also printed as a warning.
+
+    Raise InputError if it lists none: without named feeds, those of the root would be checked.
+    """
+    thing = str(file)
+    body = file.read_bytes()
+    try:
+        found = opml_feeds(body)
+    except InputError as error:
+        raise InputError(f"cannot read {thing!r}: {error}", thing=thing) from error
+    if not found:
+        raise InputError(f"{thing!r} lists no feeds: expected <outline xmlUrl=…>", thing=thing)
+    if damage := xml_damage(body):
+        click.echo(f"warning: {thing!r} has {damage}; {len(found)} feeds are read", err=True)
+    return found, damage
 
 
 @command(rss, access=RootAccess.WRITE)
 def sync(resources: Resources) -> Output:
     """Copy the ledger to a Google Sheet or workbook."""
-    engine, store = resources.ledger.engine, resources.data_root.store
-    if (analyses := analysis_options(resources.settings)) is not None:
-        analyse_articles(engine, options=analyses, clock=resources.clock.now)
+    rss_stages.analyse(resources)
     if access := sheets_access(resources.settings.sheets):
-        from news_platform.rss.sheets.sync import run_sync
-
-        done = run_sync(
-            engine,
-            access,
-            owner=_owner(),
-            timing=_timing(resources),
-            clock=resources.clock.now,
-            discover=lambda urls: discover(resources, urls),
-            options=sync_options(resources.settings),
-        )
+        done = rss_stages.sync_sheet(resources, access, owner=_owner())
         return Output(asdict(done), _sync_text(done))
-    place = store.uri(workbook.WORKBOOK_PATH)
-    rows, options = 0, workbook_options(resources.settings)
-    if is_stale := workbook.is_stale(engine, store, options):
-        rows = sum(workbook.write_workbook(engine, store, options).rows.values())
-    text = f"wrote {_rows(rows)}: {place}" if is_stale else f"nothing to write: {place}"
-    return Output({"workbook": place, "written": is_stale, "rows": rows}, text)
+    place = resources.data_root.store.uri(WORKBOOK_PATH)
+    written = rss_stages.sync_workbook(resources)
+    rows = sum(written.rows.values()) if written else 0
+    text = f"wrote {_rows(rows)}: {place}" if written else f"nothing to write: {place}"
+    return Output({"workbook": place, "written": written is not None, "rows": rows}, text)
 
 
 def _sync_text(done: "SyncReport") -> str:
@@ -127,26 +158,11 @@ def _owner() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
-def _timing(resources: Resources) -> CallTiming:
-    calls = resources.settings.sheets.calls_per_minute
-    return CallTiming(time.monotonic, time.sleep, calls=calls)
-
-
 @command(rss, access=RootAccess.WRITE)
 @click.option("--due", is_flag=True, help="Poll only feeds that are due, as the schedule does.")
 def poll(resources: Resources, due: bool) -> Output:
     """Fetch the feeds and add their new articles."""
-    store, now = resources.data_root.store, resources.clock.now()
-    with cleaned_later(store, WHOLE_LEDGER):
-        report = pipeline.run_poll(
-            resources.ledger.engine,
-            fetch=resources.web.fetch_options,
-            options=obeying(poll_options(resources.settings.rss), store, now=now),
-            now=now,
-            only_due=due,
-            secrets=feed_secrets(os.environ),
-        )
-    return Output(asdict(report))
+    return Output(asdict(rss_stages.poll(resources, only_due=due)))
 
 
 @command(rss, access=RootAccess.WRITE)
@@ -159,19 +175,7 @@ def work(resources: Resources, worker_id: str, max_articles: int | None) -> Outp
 
     The worker ends when no article is due.
     """
-    store, now = resources.data_root.store, resources.clock.now()
-    options = work_options(resources.settings.rss, max_articles=max_articles)
-    with cleaned_later(store, WHOLE_LEDGER):
-        report = pipeline.run_work(
-            resources.ledger.engine,
-            fetch=resources.web.fetch_options,
-            places=_places(resources),
-            known_robots=SurveyedRobots(store, now=now),
-            worker_id=worker_id,
-            options=obeying(options, store, now=now),
-            clock=resources.clock.now,
-            secrets=feed_secrets(os.environ),
-        )
+    report = rss_stages.work(resources, worker_id, max_articles=max_articles)
     return Output({**asdict(report), "stored": report.stored})
 
 
@@ -186,26 +190,8 @@ def reextract(
     if older_than is not None and not (older_than.isascii() and older_than.isdecimal()):
         raise InputError(f"invalid version {older_than!r}: expected a number", thing=older_than)
     version = older_than or ("" if source else EXTRACTOR_VERSION)
-    pages = resources.data_root.store.child(PAGES_FOLDER)
-    with cleaned_later(resources.data_root.store, WHOLE_LEDGER):
-        report = pipeline.run_reextract(
-            resources.ledger.engine,
-            places=replace(_places(resources), pages=pages),
-            wanted=Reextraction(version, source, limit),
-            workers=work_options(resources.settings.rss).extractors,
-            now=resources.clock.now(),
-        )
-    return Output(asdict(report))
-
-
-def _places(resources: Resources) -> WorkPlaces:
-    given = resources.settings.rss
-    return work_places(
-        resources.data_root.store,
-        open_full_texts(resources.data_root),
-        fulltext_dir=given.fulltext_dir,
-        keeps_pages=given.pages_keep_days > 0,
-    )
+    wanted = Reextraction(version, source, limit)
+    return Output(asdict(rss_stages.reextract(resources, wanted)))
 
 
 @command(rss)
@@ -241,15 +227,45 @@ def list_queries(resources: Resources) -> Output:
 @click.option("--latest", type=count_type(1), default=1_000, help="Articles to compare.")
 def try_query(resources: Resources, name: str, latest: int) -> Output:
     """Show matches of a saved query; send nothing."""
-    named = [query for query in _queries(resources) if query.name == name]
-    if not named:
-        raise click.BadParameter(f"there is no saved query {name!r}", param_hint="NAME")
     rows = [
         {"row_id": row.row_id, "title": row.title, "url": row.article_url_canon}
-        for row in iter_articles(resources.ledger.engine, Selection(limit=latest))
-        if is_match(named[0], row)
+        for row in _matches(resources, _query(resources, name), latest)
     ]
     return Output(rows, None if rows else "no match")
+
+
+def _query(resources: Resources, name: str) -> SavedQuery:
+    for query in _queries(resources):
+        if query.name == name:
+            return query
+    raise click.BadParameter(f"there is no saved query {name!r}", param_hint="NAME")
+
+
+def _matches(resources: Resources, query: SavedQuery, latest: int) -> Iterator[sa.Row[Any]]:
+    articles = iter_articles(resources.ledger.engine, Selection(limit=latest))
+    return (row for row in articles if is_match(query, row))
+
+
+@command(alerts, "test")
+@click.argument("name")
+def test_query(resources: Resources, name: str) -> Output:
+    """Post a test message of a saved query to its webhook.
+
+    It holds the newest matches, or the newest article, and is not recorded.
+    """
+    query = _query(resources, name)
+    if not query.has_webhook:
+        raise InputError(f"alert {name!r} has no webhook: give it one, or a webhook_variable")
+    rows = list(islice(_matches(resources, query, 1_000), 3))
+    rows = rows or list(iter_articles(resources.ledger.engine, Selection(limit=1)))
+    if not rows:
+        raise InputError("there is no article to send: `rss work` stores some")
+    try:
+        variables = webhook_variables(os.environ)
+        send_test(query, rows, variables=variables, now=resources.clock.now())
+    except FetchError as error:
+        raise FetchError(f"the webhook of {name!r} failed: {error}", reason=error.reason) from error
+    return Output({"alert": name, "articles": len(rows)}, f"the webhook of {name!r} accepted it")
 
 
 @command(alerts, "run", access=RootAccess.WRITE)

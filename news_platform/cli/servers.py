@@ -5,14 +5,14 @@ Each imports its libraries after the root and the port are checked: they take se
 
 import os
 import sys
-from pathlib import Path
 
 import click
 
 from news_platform.cli.command import command, count_type, port_option, refuse_taken_port
-from news_platform.errors import ConfigError
+from news_platform.composition.home import make_home
+from news_platform.composition.pausing import pause_text
 from news_platform.resources import Resources, open_resources
-from news_platform.setting_sections.platform import ROOT_VARIABLE
+from news_platform.setting_sections.platform import HOME_VARIABLE, ROOT_VARIABLE
 from news_platform.settings import Settings, server_addresses
 from news_platform.web.allowed_hosts import allowed_names
 
@@ -36,7 +36,7 @@ _host_option = click.option("--host", default=HOST, show_default=True, help="Add
 @port_option("--server-port", 8000, "Port of the explorer on 127.0.0.1.")
 def dev(settings: Settings, port: int, server_port: int) -> None:
     """Run the Dagster UI, its daemon and the explorer on 127.0.0.1."""
-    home = _dagster_home(settings)
+    home = make_home(settings)
     allowed_names(settings.ui.allowed_hosts)  # a wrong one is told before anything starts
     refuse_taken_port(HOST, port, cure="choose another port with `make dev PORT=3001`")
     cure = "choose another port with `make dev SERVER_PORT=8001`"
@@ -44,6 +44,8 @@ def dev(settings: Settings, port: int, server_port: int) -> None:
     store = open_resources(settings).data_root.store
     click.echo(f"http://{HOST}:{port} over {store.url}", err=True)
     click.echo(f"http://{HOST}:{server_port} search, articles, domains, AI policies", err=True)
+    if pause := pause_text(store, settings):
+        click.echo(pause, err=True)
     absolute = str(store.local_folder) if store.local_folder else settings.root
     workspace = home / "workspace.yaml"
     workspace.write_text(_WORKSPACE, encoding="utf-8")
@@ -57,17 +59,8 @@ def dev(settings: Settings, port: int, server_port: int) -> None:
         **server_addresses(f"http://{HOST}:{port}", f"http://{HOST}:{server_port}"),
         **os.environ,
     }
-    os.execve(sys.executable, [sys.executable, *services], {**quiet, ROOT_VARIABLE: absolute})
-
-
-def _dagster_home(settings: Settings) -> Path:
-    home = settings.dagster_home
-    if home is None or not Path(home).is_dir():
-        raise ConfigError(
-            f"DAGSTER_HOME={home!r} is not a folder: run `make dev`, or set it to an "
-            "absolute folder that contains our dagster.yaml"
-        )
-    return Path(home)
+    own = {ROOT_VARIABLE: absolute, HOME_VARIABLE: str(home)}
+    os.execve(sys.executable, [sys.executable, *services], {**quiet, **own})
 
 
 def _shown(host: str) -> str:

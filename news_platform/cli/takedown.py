@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
 
 from news_platform.cli.command import Output, command, first_of, table
+from news_platform.composition.opt_out_lists import (
+    build_exports_again,
+    list_coverage,
+    record_list,
+)
 from news_platform.composition.takedown_parts import (
     all_parts,
     apply_root,
@@ -15,13 +21,21 @@ from news_platform.composition.takedown_parts import (
     known_aliases,
     record_request,
     same_text_elsewhere,
-    verify_root,
     versions_note,
 )
-from news_platform.datasets.takedowns import TakedownKind, TakedownScope
+from news_platform.composition.takedown_verification import verify_root
+from news_platform.datasets.takedowns import TakedownKind, TakedownRequest, TakedownScope
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import RootAccess
+from news_platform.takedowns.lists import (
+    BadList,
+    is_same_version,
+    new_version,
+    newest_version,
+    parse_list,
+    read_lists,
+)
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_places
 from news_platform.takedowns.requests import (
@@ -36,12 +50,19 @@ from news_platform.takedowns.requests import (
     withdraw_request,
 )
 from news_platform.takedowns.verify import VerificationReport
+from news_platform.web.urls import has_registrable_domain
 
 _WITHDRAWN = (
     "it may be collected again; removed data returns only when it is collected again, such as by "
     "`ccnews collect --redo all` or the next poll of its feed"
 )
 
+_SCOPES = (
+    "stored: remove stored data; future: do not collect it; both; export: keep it, but leave it "
+    "out of every export."
+)
+# Changed entries that a person is shown; the document has all of them.
+_SHOWN = 20
 _COUNTS = ("files", "bytes_read", "bytes_inflated", "rows")
 
 
@@ -65,7 +86,7 @@ def _add_access(dry_run: bool, **_given: object) -> RootAccess:
     type=click.Choice([scope.value for scope in TakedownScope]),
     default=TakedownScope.both.value,
     show_default=True,
-    help="stored: remove stored data; future: do not collect it; both.",
+    help=_SCOPES,
 )
 @click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), help="Day on which it ends, UTC.")
 @click.option("--dry-run", is_flag=True, help="List every place that holds it; store no request.")
@@ -95,15 +116,24 @@ def add(
         failure = record_request(resources, request)
     finally:
         resources.ledger.close()
-    effects = {
-        TakedownScope.future: "is not collected",
-        TakedownScope.stored: "is not shown",
-        TakedownScope.both: "is neither collected nor shown",
-    }
-    text = f"{request.id}: recorded; it {effects[request.scope]} from now on"
-    if request.scope is not TakedownScope.future:
-        text += "; run `news-platform takedown apply` to remove what is stored"
+    text = f"{request.id}: recorded; it {_effect(request)}"
     return Output({"id": request.id, "values": request.values}, text, failure)
+
+
+def _effect(request: TakedownRequest) -> str:
+    match request.scope:
+        case TakedownScope.future:
+            return "is not collected from now on"
+        case TakedownScope.export:
+            return (
+                "is not exported from now on; run `news-platform takedown apply` to build stored "
+                "exports again"
+            )
+        case TakedownScope.stored:
+            what = "is not shown"
+        case _:
+            what = "is neither collected nor shown"
+    return f"{what} from now on; run `news-platform takedown apply` to remove what is stored"
 
 
 def _terms(
@@ -120,6 +150,14 @@ def _named(
     given = [(kind, values) for kind, values in kinds.items() if values]
     if len(given) != 1:
         raise click.UsageError("give either URLs, or --prefix, or --domain")
+    for url in urls:
+        # As a page, the bare name of a site would cover its front page alone.
+        if "/" not in url and has_registrable_domain(url):
+            raise InputError(
+                f"{url!r} is a domain: write `--domain {url}` to take it down with all its pages, "
+                f"or 'https://{url}/' for its front page alone",
+                thing=url,
+            )
     return given[0]
 
 
@@ -136,6 +174,87 @@ def _places_text(found: FoundPlaces, copies: Sequence[str]) -> str:
         urls = " ".join(map(repr, copies))
         lines.append(f"`news-platform takedown add {urls} --reason …` would remove it, too")
     return "\n".join(lines)
+
+
+@command(takedown, "import", access=_add_access)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--list", "name", required=True, help="Name of the list, such as publishers.")
+@click.option("--source", default="", help="Where the list comes from; by default the file's name.")
+@click.option(
+    "--scope",
+    type=click.Choice(list(TakedownScope)),
+    help=f"{_SCOPES} Default: as before, else both.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the difference and what it covers.")
+def import_(
+    resources: Resources, file: Path, name: str, source: str, scope: str | None, dry_run: bool
+) -> Output:
+    """Import an opt-out list, or a newer version of one.
+
+    The file has one domain, address or prefix (which ends with *) per line, or is CSV or JSON.
+    """
+    store, now = resources.data_root.store, resources.clock.now()
+    try:
+        values = parse_list(file.read_bytes(), file=file.name)
+    except BadList as error:
+        return Output({"bad_lines": error.lines}, "\n".join(error.lines), error)
+    before = newest_version(store, name)
+    wanted = TakedownScope(scope or (before.request.scope if before else TakedownScope.both))
+    terms = TakedownTerms(f"opt-out list {name}", source or file.name, wanted)
+    request, changes = new_version(name, values, before=before, terms=terms, now=now)
+    document: dict[str, object] = {
+        "id": request.id,
+        "scope": wanted,
+        "entries": len(values),
+        "added": changes.added,
+        "removed": changes.removed,
+    }
+    lines = [f"+ {one}" for one in changes.added[:_SHOWN]]
+    lines += [f"- {one}" for one in changes.removed[:_SHOWN]]
+    lines.append(
+        f"{request.id}: {len(values)} entries, {len(changes.added)} added, "
+        f"{len(changes.removed)} removed"
+    )
+    if before is not None and is_same_version(before, request):
+        return Output({**document, "id": before.request.id}, f"{before.request.id}: unchanged")
+    if dry_run:
+        coverage = list_coverage(resources, _list_takedowns(resources, request))
+        return Output(
+            {**document, "coverage": asdict(coverage)},
+            "\n".join([*lines, f"it covers {coverage.text}; nothing was stored"]),
+        )
+    try:
+        failure = record_list(resources, request, before)
+    finally:
+        resources.ledger.close()
+    return Output(document, "\n".join([*lines, f"what it names {_effect(request)}"]), failure)
+
+
+def _list_takedowns(resources: Resources, request: TakedownRequest) -> Takedowns:
+    aliases = [*read_aliases(resources.data_root.store), *known_aliases(resources)]
+    return Takedowns.of([request], aliases=aliases)
+
+
+@command(takedown)
+def lists(resources: Resources) -> Output:
+    """List the opt-out lists, and what of this root each covers."""
+    now, rows = resources.clock.now(), []
+    for state in read_lists(resources.data_root.store):
+        request = state.request
+        coverage = list_coverage(resources, _list_takedowns(resources, request))
+        rows.append(
+            {
+                "list": request.id,
+                "source": request.requested_by,
+                "date": f"{request.requested_at:%Y-%m-%d}",
+                "scope": request.scope.value,
+                "status": state.status(now),
+                "entries": len(request.values),
+                **asdict(coverage),
+            }
+        )
+    resources.ledger.close()
+    return Output(rows, None if rows else "no lists")
 
 
 @command(takedown, "list")
@@ -175,14 +294,18 @@ def show(resources: Resources, takedown_id: str) -> Output:
 @click.argument("takedown_id", metavar="ID")
 @click.option("--reason", default="", help="Why, for the record.")
 def withdraw(resources: Resources, takedown_id: str, reason: str) -> Output:
-    """Allow collection again.
+    """End a request, or a list by its name: what it names may be collected and exported again.
 
     Removed data returns only when it is collected again.
     """
-    now = resources.clock.now()
-    is_new = withdraw_request(resources.data_root.store, takedown_id, reason=reason, now=now)
+    store, now = resources.data_root.store, resources.clock.now()
+    newest = newest_version(store, takedown_id)
+    state = newest or require_request(store, takedown_id)
+    is_new = withdraw_request(store, state.request.id, reason=reason, now=now)
+    if state.request.scope is TakedownScope.export:
+        build_exports_again(resources)
     text = _WITHDRAWN if is_new else "it was already withdrawn"
-    return Output({"id": takedown_id, "withdrawn": True}, f"{takedown_id}: {text}")
+    return Output({"id": state.request.id, "withdrawn": True}, f"{state.request.id}: {text}")
 
 
 @command(takedown, access=RootAccess.WRITE)

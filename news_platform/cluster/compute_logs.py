@@ -5,9 +5,7 @@ environment of the cloud's libraries; here they get those of the root.
 """
 
 import os
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +14,7 @@ from dagster._core.storage.compute_log_manager import ComputeLogManager
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
+from news_platform.cluster.clouds import s3_session, set_google_environment
 from news_platform.errors import ConfigError
 from news_platform.setting_sections.platform import StorageSettings
 from news_platform.settings import load_settings
@@ -62,12 +61,7 @@ def _s3_manager(given: StorageSettings, shared: Mapping[str, Any]) -> ComputeLog
     import boto3
     from dagster_aws.s3 import S3ComputeLogManager
 
-    # Without keys boto3 finds the credentials itself, as it does for the root.
-    boto3.setup_default_session(
-        aws_access_key_id=given.access_key,
-        aws_secret_access_key=given.secret_key,
-        region_name=given.region or os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
-    )
+    boto3.setup_default_session(**s3_session(given))
     manager: ComputeLogManager[Any] = S3ComputeLogManager(
         **shared, endpoint_url=given.endpoint_url, use_ssl=not given.allow_http
     )
@@ -77,19 +71,6 @@ def _s3_manager(given: StorageSettings, shared: Mapping[str, Any]) -> ComputeLog
 def _gcs_manager(given: StorageSettings, shared: Mapping[str, Any]) -> ComputeLogManager[Any]:
     from dagster_gcp.gcs import GCSComputeLogManager
 
-    if key := given.service_account_key:
-        os.environ.setdefault("GOOGLE_APPLICATION_CREDENTIALS", _key_file(key))
-    if given.gcs_base_url:
-        os.environ.setdefault("STORAGE_EMULATOR_HOST", given.gcs_base_url)
+    set_google_environment(given)
     manager: ComputeLogManager[Any] = GCSComputeLogManager(**shared)
     return manager
-
-
-def _key_file(key: str) -> str:
-    """Return the path of a service account key, which may be given as its text."""
-    if not key.lstrip().startswith("{"):
-        return key
-    handle, path = tempfile.mkstemp(suffix=".json")  # readable by this user alone
-    os.close(handle)
-    Path(path).write_text(key, encoding="utf-8")
-    return path

@@ -7,6 +7,7 @@ decided, the states of an article, why a page is not an article, why an export l
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -14,10 +15,13 @@ from functools import cached_property
 import polars as pl
 import sqlalchemy as sa
 
+from news_platform.ccnews.capture_index import CaptureFiles, CaptureQuery
+from news_platform.ccnews.records import read_record
 from news_platform.ccnews.scan import scan_news
 from news_platform.composition.corpus_options import corpus_options, export_selection, stated_usage
 from news_platform.composition.engines import engine_of
 from news_platform.corpus import explain as corpus
+from news_platform.corpus.rows import CrawlPage
 from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES
 from news_platform.datasets.dataset import Dataset, Role, RowSentence
 from news_platform.datasets.domain_store import DOMAIN_STORE
@@ -27,14 +31,14 @@ from news_platform.datasets.takedowns import request_path
 from news_platform.domain_metadata import explain as survey
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_store import explain as domain_store
-from news_platform.errors import InputError
+from news_platform.errors import FetchError, InputError, StorageError
 from news_platform.near_duplicates.reading import explain_clusters
 from news_platform.resources import Resources
 from news_platform.rss import explain as ledger
-from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.search.reading import IndexCache, IndexedDays, explain_indexes
 from news_platform.storage.engines import TARGET_ROLES
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.stories.reading import explain_links
 from news_platform.takedowns.match import PageAddress, Takedowns
 from news_platform.takedowns.requests import read_aliases, read_states
 from news_platform.web.urls import (
@@ -166,6 +170,7 @@ class _Question:
             found |= {
                 CRAWL_ARTICLES.name: self._missing,
                 "near_duplicates": lambda: explain_clusters(self.store, self._built, self._hashes),
+                "story_members": lambda: explain_links(self.store, self._built, self._hashes),
                 "search_index": lambda: explain_indexes(
                     IndexedDays.read(self.store, self.cache),
                     self.cache,
@@ -180,12 +185,7 @@ class _Question:
         if self.kind == "domain":
             return {"feeds": lambda: ledger.explain_site_feeds(engine, self.page.domain)}
         if self.kind == "feed":
-            alarms = AlarmOptions()
-            return {
-                "feeds": lambda: ledger.explain_known_feed(
-                    engine, self.page.url, alarms=alarms, now=self.now
-                )
-            }
+            return {"feeds": lambda: ledger.explain_known_feed(engine, self.page.url, now=self.now)}
         return {
             "articles": lambda: ledger.explain_article(engine, self.store, self.page),
             "article_sheets": lambda: ledger.explain_sheet_rows(engine, self.store, self.page),
@@ -215,18 +215,29 @@ class _Question:
         """Yield why captured pages are not articles; the newest is classified again."""
         stored = set(self._articles.filter(pl.col("source") == "crawl")["day"])
 
-        def html_of(day: str) -> str | None:
-            rows = scan_news(self.store, [day], hosts=[self.page.domain], columns=["uri", "tree"])
-            pages = (tree for uri, tree in rows.collect().iter_rows() if self.page.is_same(uri))
-            return next(pages, None)
+        def page_of(day: str) -> CrawlPage | None:
+            columns = ["uri", "tree", "fetch_status"]
+            rows = scan_news(self.store, [day], hosts=[self.page.domain], columns=columns)
+            found = (CrawlPage(*row) for row in rows.collect().iter_rows())
+            same = (page for page in found if self.page.is_same(page.url))
+            return next(same, None) or self._archived(day)
 
         yield from corpus.explain_missing(
             self.store,
-            self.page.url,
             sorted(self.days - stored, reverse=True),
-            html_of=html_of,
+            page_of=page_of,
             options=corpus_options(self.resources.settings.corpus),
         )
+
+    def _archived(self, day: str) -> CrawlPage | None:
+        """Read a page that is only in the URL index from the crawl."""
+        query = CaptureQuery.parse(self.page.url)
+        for row in CaptureFiles(self.store).of_day(query, day).to_dicts():
+            with suppress(StorageError, FetchError):
+                crawl = self.resources.crawl.sources
+                html = read_record(row, crawl=crawl, root=self.store).html
+                return CrawlPage(row["url"], html, row["fetch_status"])
+        return None
 
     def _export(self) -> Iterator[Evidence]:
         yield from corpus.explain_export(
@@ -234,7 +245,7 @@ class _Question:
             self._articles,
             selection=export_selection(self.resources.settings.corpus),
             stated_usage=stated_usage(self.store),
-            covers=Takedowns.read(self.store, use="removal").covers,
+            covers=Takedowns.read(self.store, use="export").covers_export,
         )
 
     def _takedowns(self) -> Iterator[Evidence]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
@@ -22,33 +21,24 @@ from news_platform.datasets.dataset import WHOLE, Column, Dataset, Place, Role
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.registry import DATASETS
 from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
-from news_platform.domain_metadata.queue import FILES, QUEUE
 from news_platform.domain_store.catalog import write_catalog_now
 from news_platform.errors import StorageError
 from news_platform.near_duplicates.pipeline import clustered_days, days_before
 from news_platform.near_duplicates.window import cluster_window
 from news_platform.resources import Resources, open_full_texts, records_options
-from news_platform.rss.article_files import FULL_TEXT_FOLDER, PAGES_FOLDER, OwnedFiles
 from news_platform.rss.export import LEDGER
-from news_platform.rss.ledger.tables import METADATA
 from news_platform.rss.sheets.workbook import write_workbook_now
 from news_platform.rss.takedown import LedgerPart, count_shown, ledger_aliases
-from news_platform.search.index_engine import iter_hits
-from news_platform.search.publish import index_folder, stored_builds
 from news_platform.search.reading import cache_folder, delete_old_copies
 from news_platform.source_records.pipeline import build_institution
 from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.delta import DeltaEngine
-from news_platform.storage.engines import (
-    DatasetEngine,
-    JsonLinesEngine,
-    ParquetEngine,
-)
+from news_platform.storage.engines import DatasetEngine, ParquetEngine, PlainFilesEngine
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
-from news_platform.storage.sql.engine import sqlite_path
+from news_platform.stories.pipeline import relink_days
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import (
     ApplyReport,
@@ -72,7 +62,6 @@ from news_platform.takedowns.rows import (
     is_covered,
     may_be_covered,
 )
-from news_platform.takedowns.verify import VerificationReport, verify_objects, verify_tables
 
 ResultT = TypeVar("ResultT")
 # Not a dataset of its own: records of research files that were refused.
@@ -94,7 +83,7 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
     return [
         _ledger_part(resources),
         *(_dataset_part(resources, one) for one in DATASETS.values() if _is_cleaned(one)),
-        EnginePart(partial(JsonLinesEngine, store, _QUARANTINE), _QUARANTINE.name),
+        EnginePart(partial(PlainFilesEngine, store, _QUARANTINE), _QUARANTINE.name),
     ]
 
 
@@ -131,6 +120,13 @@ def _recount(
     forget_in_report(store, dataset.writer, unit, target.takedowns)
 
 
+def _build_captures(resources: Resources, day: str) -> None:
+    # Loads the readers of WARCs, which no other part needs.
+    from news_platform.ccnews.capture_index import build_index
+
+    build_index(resources.data_root.store, day)
+
+
 def _build_catalog(resources: Resources, _: str) -> None:
     store = resources.data_root.store
     if inputs := read_inputs(store, "domain_catalog").get(WHOLE):
@@ -155,6 +151,11 @@ def _build_clusters(resources: Resources, day: str) -> None:
             cluster_window(store, one, earlier=earlier, takedowns=takedowns, scratch=scratch)
 
 
+def _build_stories(resources: Resources, day: str) -> None:
+    store = resources.data_root.store
+    relink_days(store, day, takedowns=Takedowns.read(store, use="removal"))
+
+
 def _build_export(resources: Resources, month: str) -> None:
     store, settings = resources.data_root.store, resources.settings.corpus
     selection, options = export_selection(settings), export_options(settings, store)
@@ -170,11 +171,14 @@ def _build_workbook(resources: Resources, _: str) -> None:
 
 
 # Datasets that are built again from what is left. Their markers keep their fingerprints.
-_REBUILDS: Mapping[str, Callable[[Resources, str], None]] = {
+_REBUILDS: Mapping[str, Callable[[Resources, str], object]] = {
     "article_sheets": _build_workbook,
+    "capture_index": _build_captures,
     "domain_catalog": _build_catalog,
     "near_duplicates": _build_clusters,
     "source_records": _build_records,
+    # The rows of `stories` name no page; it is written with its members.
+    "story_members": _build_stories,
     "training_export": _build_export,
 }
 # What they are made from, if that may lose rows which their own columns do not show.
@@ -268,7 +272,7 @@ def record_request(resources: Resources, request: TakedownRequest) -> StorageErr
     """
     store = resources.data_root.store
     add_request(store, request)
-    if request.scope is TakedownScope.future:
+    if request.scope in (TakedownScope.future, TakedownScope.export):
         return None
     # Before: `apply_root` cleans the ledger again, packs it and builds what is made from it.
     mark_pending(store, LEDGER, [WHOLE])
@@ -309,61 +313,5 @@ def has_work(resources: Resources) -> bool:
     """Return whether something stored is still to be removed, from listings alone."""
     store, now = resources.data_root.store, resources.clock.now()
     states = read_states(store)
-    is_asked = any(one.is_active("removal", now) and not one.is_applied for one in states)
+    is_asked = any(one.is_active("export", now) and not one.is_applied for one in states)
     return is_asked or bool(list_pending(store))
-
-
-def verify_root(
-    resources: Resources, *, only: frozenset[str] = frozenset(), share: float | None = None
-) -> VerificationReport:
-    """Read everything that the root and the ledger hold, and look for what is taken down.
-
-    `only` are the ids of the requests to look for, by default all that count.
-    """
-    store, now = resources.data_root.store, resources.clock.now()
-    wanted = [
-        one.request
-        for one in read_states(store)
-        if (one.request.id in only if only else one.is_active("removal", now))
-    ]
-    aliases = [*read_aliases(store), *known_aliases(resources)]
-    tables = {one.name: one for one in (*METADATA.tables.values(), QUEUE, FILES)}
-    report = VerificationReport(Takedowns.of(wanted, aliases=aliases), tables)
-    if not report.takedowns:
-        return report
-    ledger = _verify_ledger(resources, report)
-    verify_objects(store, report, share=share, ledger=ledger)
-    full_texts = open_full_texts(resources.data_root)
-    if not full_texts.url.startswith(store.url):
-        verify_objects(full_texts, report, within=f"{FULL_TEXT_FOLDER}/", share=share)
-    _verify_indexes(store, report)
-    return report
-
-
-def _verify_ledger(resources: Resources, report: VerificationReport) -> Path | None:
-    """Read all rows; return the file of the ledger, if it is one and can be read."""
-    try:
-        engine = existing_ledger(resources)
-        if engine is None:
-            return None
-        verify_tables(engine, report)
-        owned = OwnedFiles.read(engine)
-    except StorageError as error:
-        report.unreadable[LEDGER] = str(error)
-        return None
-    texts = (f"{FULL_TEXT_FOLDER}/{path}" for path in owned.full_texts)
-    report.owned = frozenset((*texts, *(f"{PAGES_FOLDER}/{path}" for path in owned.pages)))
-    return sqlite_path(engine.url)
-
-
-def _verify_indexes(store: ObjectStore, report: VerificationReport) -> None:
-    """Look at every article of every stored build; one that cannot be read may hold anything."""
-    for place in stored_builds(store):
-        folder = index_folder(place.key, place.build)
-        try:
-            for hit in iter_hits(store, place):
-                report.rows += 1
-                report.check_value(folder, Role.url, hit.url)
-                report.check_value(folder, Role.url, hit.canonical_url)
-        except StorageError:
-            report.find(folder, "an unfinished index, which cannot be read")

@@ -4,12 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from typing import Any
 
 import polars as pl
 
 from news_platform.corpus.rows import TARGET, CrawlPage, PagePlace
+from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import CAPTURES, side_path
+from news_platform.datasets.raw_news import side_path
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
@@ -124,13 +126,16 @@ class _Places:
 
     def __init__(self, store: ObjectStore, marker: Collected) -> None:
         self._marker = marker
-        self._known: dict[str, list[tuple[str | None, int, int | None]]] = defaultdict(list)
+        self._known: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         path = side_path(CAPTURES, marker.day, marker.warc)
-        if marker.captures is not None and store.exists(path):
-            wanted = ("uri", "warc_date", "record_offset", "record_length")
+        if store.exists(path):
+            wanted = (
+                *("url", "fetch_time", "warc_record_offset", "warc_record_length"),
+                pl.lit("sha1:") + pl.col("content_digest"),
+            )
             rows = scan_table(store, [path], CAPTURES).select(*wanted).collect()
             for uri, *facts in rows.iter_rows():
-                self._known[uri].append((facts[0], facts[1], facts[2]))
+                self._known[uri].append(tuple(facts))
 
     def of(self, uri: str, http_date: str | None, offset: int | None) -> PagePlace:
         """Return the place of the page whose record starts at this byte.
@@ -141,8 +146,8 @@ class _Places:
         found = [one for one in self._known.get(uri, ()) if offset in (None, one[1])]
         if not found or (offset is None and len(found) > 1):
             return PagePlace(day, warc, self._moment(http_date), offset)
-        warc_date, start, length = found[0]
-        return PagePlace(day, warc, self._moment(warc_date or http_date), start, length)
+        fetched_at, *record = found[0]
+        return PagePlace(day, warc, fetched_at or self._moment(http_date), *record)
 
     def _moment(self, stated: str | None) -> datetime:
         """Return a stated moment in UTC; without one, the beginning of the WARC's day."""

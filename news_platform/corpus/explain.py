@@ -45,22 +45,20 @@ def article_rows(store: ObjectStore, page: PageAddress) -> pl.DataFrame:
 
 def explain_missing(
     store: ObjectStore,
-    url: str,
     days: Sequence[str],
     *,
-    html_of: Callable[[str], str | None],
+    page_of: Callable[[str], CrawlPage | None],
     options: CorpusOptions,
 ) -> Iterator[Evidence]:
     """Yield why the pages of these days, newest first, are not articles.
 
     The reason was not recorded, so the newest page is classified again and stands for all.
-    `html_of` returns the source of the page of a day, or None once it is expired.
+    `page_of` returns the page of a day, or None once it is expired.
     """
     built = read_markers(store, CRAWL_ARTICLES.name)
-    html = html_of(days[0]) if days and days[0] in built else None
+    asked = page_of(days[0]) if days and days[0] in built else None
     # In a killable worker.
-    pages = [] if html is None else [CrawlPage(url, html)]
-    page = next(iter(classify_pages(pages, options)), None)
+    page = next(iter(classify_pages([asked] if asked else [], options)), None)
     for day in days:
         if day not in built:
             text = f"The corpus of {day} is not built yet: run `news-platform corpus build`."

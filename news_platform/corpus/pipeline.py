@@ -33,6 +33,7 @@ from news_platform.corpus.rows import (
     CrawlPage,
     PagePlace,
     crawl_frame,
+    dated_row,
     feed_frame,
 )
 from news_platform.corpus.sorted_rows import iter_runs, merge_runs
@@ -233,7 +234,7 @@ class _ClassifiedDay:
             for found in classify_pages(pages, self._options):
                 page, place = self._waiting.popleft()
                 if found.row is not None:
-                    yield found.row, place
+                    yield dated_row(found.row, place.fetched_at), place
                     continue
                 self.dropped[found.reason] += 1
                 if found.detail:

@@ -1,12 +1,12 @@
 """An extracted article in, its row of the corpus out, with what may be wrong about it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 import polars as pl
 
-from news_platform.articles.article import Article, guess_category
+from news_platform.articles.article import Article, believed_date, guess_category
 from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES, FEED_SOURCE
 from news_platform.datasets.feeds import ARTICLES
 from news_platform.text.normalize import count_words, text_hash
@@ -63,6 +63,7 @@ class ArticleRow:
     subtitle: str | None
     authors: Sequence[str]
     published_at: datetime | None
+    stated_published_at: datetime | None
     section: str | None
     tags: Sequence[str]
     category_guess: str
@@ -92,6 +93,7 @@ class PagePlace:
     fetched_at: datetime
     record_offset: int | None = None
     record_length: int | None = None
+    payload_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ def article_row(article: Article, url: str, doubt: str = "") -> ArticleRow:
         subtitle=article.subtitle or None,
         authors=article.authors,
         published_at=article.published_at,
+        stated_published_at=None,
         section=article.section or None,
         tags=article.tags,
         category_guess=guess_category(
@@ -142,6 +145,15 @@ def article_row(article: Article, url: str, doubt: str = "") -> ArticleRow:
         text_source=article.text_source,
         extractor_version=article.extractor_version,
     )
+
+
+def dated_row(row: ArticleRow, fetched_at: datetime) -> ArticleRow:
+    """Return the row without a date that lies too far ahead of its fetch to be true."""
+    published_at, stated = believed_date(row.published_at, now=fetched_at)
+    if stated is None:
+        return row
+    flags = tuple(flag for flag in QUALITY_FLAGS if flag in (*row.quality_flags, "no_date"))
+    return replace(row, published_at=published_at, stated_published_at=stated, quality_flags=flags)
 
 
 def quality_flags(article: Article, words: int, doubt: str = "") -> Iterator[str]:

@@ -13,7 +13,13 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from urllib.parse import quote, unquote
 
-from news_platform.datasets.raw_news import CAPTURES, FEED_CANDIDATES, raw_news_path, side_path
+from news_platform.datasets.captures import CAPTURES
+from news_platform.datasets.raw_news import (
+    FEED_CANDIDATES,
+    PAGE_METADATA,
+    raw_news_path,
+    side_path,
+)
 from news_platform.errors import StorageError
 
 COLLECTED = "news/collected"
@@ -29,8 +35,8 @@ class Collected:
     `expired_at` is the moment at which its raw_news files were deleted, empty while they are there;
     `bytes` is the size of all Parquet files but that of dropped_responses, which expires.
 
-    `duplicates` counts the rows whose (uri, http_date) equals that of an earlier row of the WARC.
-    `captures` and `feed_candidates` count rows, or are None if the dataset was switched off.
+    `captures`, `feed_candidates` and `dropped_responses` count rows of the tables beside it;
+    `captures` is None if there are none.
     `attempt` distinguishes two workers that wrote the same WARC; `collected_at` is ISO 8601 UTC.
     `source_digest` is the SHA-256 of the WARC. `options` are those
     that differ from the defaults of the extractor's version. `truncated_at` is set if the WARC was
@@ -43,19 +49,18 @@ class Collected:
     source_etag: str
     source_bytes: int
     rows: int
-    duplicates: int
     bytes: int
     languages: Mapping[str, int]
     dropped: Mapping[str, int]
     captures: int | None
-    feed_candidates: int | None
+    feed_candidates: int
     extractor_version: str
     attempt: str
     collected_at: str
     source_digest: str = ""
     options: Mapping[str, object] = field(default_factory=dict)
     truncated_at: int | None = None
-    dropped_responses: int | None = None
+    dropped_responses: int = 0
     expired_at: str = ""
 
     @property
@@ -84,8 +89,9 @@ class Collected:
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all files that the marker covers, relative to the root."""
-        tables = ((CAPTURES, self.captures), (FEED_CANDIDATES, self.feed_candidates))
-        side = [side_path(it, self.day, self.warc) for it, rows in tables if rows is not None]
+        has_sides = self.captures is not None
+        tables = (CAPTURES, PAGE_METADATA, FEED_CANDIDATES) if has_sides else ()
+        side = (side_path(it, self.day, self.warc) for it in tables)
         return (*self.news_paths().values(), *side)
 
 

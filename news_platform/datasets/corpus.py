@@ -41,6 +41,7 @@ _FROM_PAGE = (
     Column("subtitle", Role.text, "second headline or summary stated by the page; else null"),
     Column("authors", Role.people, "people, else agencies, in the order of the page", TEXTS),
     Column("published_at", Role.time, "date stated by the page or the feed; else null"),
+    Column("stated_published_at", Role.time, "a stated date over a day after the fetch; else null"),
     Column("section", Role.text, "the site's own section; else null"),
     Column("tags", Role.text, "the site's own keywords", TEXTS),
     CATEGORY_GUESS,
@@ -63,6 +64,7 @@ _ORIGIN = (
     Column("warc", Role.fact, "name of the WARC file; null for articles of feeds"),
     Column("record_offset", Role.count, "first byte of the record in the WARC; null if unknown"),
     Column("record_length", Role.count, "bytes of the stored record; null if unknown"),
+    Column("payload_digest", Role.fact, "digest of the payload that the WARC states; else null"),
     Column("extractor_version", Role.fact, "version of the article extractor"),
 )
 _COLUMNS = (*_ADDRESS, *_FROM_PAGE, *_ORIGIN)
@@ -157,8 +159,9 @@ SORT_COLUMNS = ("domain", "canonical_url")
 
 USAGE = pl.Struct(
     {
-        **dict.fromkeys(("bot", "purpose", "verdict"), pl.String()),
+        **dict.fromkeys(("rule", "bot", "purpose", "verdict"), pl.String()),
         "surveyed_at": pl.Datetime("us", "UTC"),
+        "statements": pl.List(pl.String()),
     }
 )
 
@@ -187,7 +190,12 @@ TRAINING_EXPORT = Dataset(
     beside=(
         "training_export/month={month}/CURRENT",
         "training_export/month={month}/{version}/manifest.json",
+        "training_export/month={month}/{version}/manifest.sig",
         "training_export/month={month}/{version}/README.md",
+        "training_export/month={month}/{version}/statements.jsonl",
+        "training_export/month={month}/{version}/croissant.json",
+        "training_export/month={month}/{version}/training_summary.md",
+        "training_export/month={month}/{version}/verify_export.py",
     ),
     columns=(
         Column(
@@ -210,7 +218,7 @@ TRAINING_EXPORT = Dataset(
         Column(
             "usage",
             Role.fact,
-            "what the publisher stated when the page was fetched",
+            "what the publisher stated about each rule, by statements of statements.jsonl",
             pl.List(USAGE),
         ),
         Column("fetched_at", Role.time, "when the page was fetched"),
@@ -218,7 +226,11 @@ TRAINING_EXPORT = Dataset(
         Column("warc", Role.fact, "name of the WARC file; null for articles of feeds"),
         Column("record_offset", Role.count, "first byte of the record in the WARC; else null"),
         Column("record_length", Role.count, "bytes of the stored record; else null"),
+        Column(
+            "payload_digest", Role.fact, "digest of the payload that the WARC states; else null"
+        ),
         Column("extractor_version", Role.fact, "version of the article extractor"),
+        Column("sketch", Role.fact, "64 MinHashes of the text, a byte each, in Base64"),
     ),
     partition_columns=(Column("month", Role.day, "month of the articles, YYYY-MM"),),
     sources={
@@ -270,4 +282,14 @@ SEARCH_INDEX = Dataset(
         Column("day_number", Role.count, "the day as a number, for ranges"),
         Column("shown", Role.text, "JSON: url, canonical_url, title and source", pl.Binary()),
     ),
+    sources={
+        f"{table.name}.{column}": made
+        for table in DELTA_TABLES
+        for column, made in {
+            "title": ("title", "shown"),
+            "day": ("day", "day_number"),
+            **dict.fromkeys(("published_at", "fetched_at"), ("at",)),
+            **dict.fromkeys(("url", "canonical_url", "source"), ("shown",)),
+        }.items()
+    },
 )

@@ -6,7 +6,8 @@ its verification, retention and the metrics of each dataset are derived from the
 """
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import Enum, StrEnum
@@ -231,13 +232,18 @@ class PartitionMap:
     ]
     days: int = 1
 
-    def triggers(self, parent: str, own: str) -> bool:
-        """Return whether a partition of the parent is an input of an own partition."""
+    def is_input(self, parents: Collection[str]) -> Callable[[str], bool]:
+        """Return what tells of an own partition whether one of these of the parent is an input."""
+        units = sorted(parents)
+        if self.kind == "every":
+            return lambda _own: bool(units)
         if self.kind in ("window", "all_before"):
-            return self.first(own) <= parent <= own
+            return lambda own: bisect_left(units, self.first(own)) < bisect_right(units, own)
         if self.kind == "known_in_month":
-            return batch_month(parent) <= own
-        return self.kind == "every" or self.own(parent) == own
+            first = min(map(batch_month, units), default="9999-99")
+            return lambda own: first <= own
+        owners = {self.own(unit) for unit in units}
+        return lambda own: own in owners
 
     def first(self, own: str) -> str:
         """Return the first day of the parent that a day is built from."""
@@ -247,13 +253,9 @@ class PartitionMap:
 
     def own(self, parent: str) -> str:
         """Return the own partition that a partition of the parent belongs to."""
-        match self.kind:
-            case "of_month":
-                return parent[: len("2025-11")]
-            case "of_survey_day":
-                return parent.rpartition("|")[2]
-            case _:
-                return parent
+        if self.kind == "of_month":
+            return parent[: len("2025-11")]
+        return parent.rpartition("|")[2] if self.kind == "of_survey_day" else parent
 
 
 def batch_month(batch: str) -> str:
@@ -329,6 +331,7 @@ _KINDS: Mapping[Engine, frozenset[str]] = {
     "files": frozenset({"json"}),
     "store": frozenset({"json", "gzip"}),
     "index": frozenset({"tantivy"}),
+    "view": frozenset({"view"}),
 }
 FingerprintSource = Literal["markers", "collected", "files"]
 
@@ -338,19 +341,18 @@ class Dataset:
     """The declaration of a dataset.
 
     `row` says what one row is. `beside` has the templates of further files that belong to it, such
-    as manifests. Partition columns are in the path only and are strings. `version` is
-    that of the code that makes the rows, None if an outside system writes them. `options` names the
-    fields of the feature's options that the rows depend on. `keep` is the days that it is kept, or
-    the setting that has them; empty: for good. `freshness` is a reason where there is no limit.
-    `page` is its page of the docs, by default that of its group; `explorer` is the page of the
-    explorer that shows it. A dataset with `is_asset=False` is written by the asset of
-    another, `written_by`. `sources` maps `dataset.column` to the columns that are made from it, and
-    the empty name to columns without a source; all others come from the columns of the same name
-    and role in the parents. `per_run` partitions may share a run. When `version` is raised, a
-    dataset that `follows_version` becomes stale; others only count as outdated. `fingerprint` says
-    what tells the states of a partition apart: its marker, the markers of its collected WARCs, or
-    the content of its files. `sentence` is what `explain` says
-    about a row.
+    as manifests. Partition columns are in the path only and are strings. `version` is that of the
+    code that makes the rows, None if an outside system writes them. `options` names the fields of
+    the feature's options that the rows depend on. `keep` is the days that it is kept, or the
+    setting that has them; empty: for good. `freshness` is a reason where there is no limit. `page`
+    is its page of the docs, by default that of its group; `explorer` is the page of the explorer
+    that shows it. A dataset with `is_asset=False` is written by the asset of another, `written_by`.
+    `sources` maps `dataset.column` to the columns that are made from it, and the empty name to
+    columns without a source; all others come from the columns of the same name and role in the
+    parents. `per_run` partitions may share a run. When `version` is raised, a dataset that
+    `follows_version` becomes stale; others only count as outdated. `fingerprint` says what tells
+    the states of a partition apart: its marker, the markers of its collected WARCs, or the content
+    of its files. `sentence` is what `explain` says about a row.
     """
 
     name: str

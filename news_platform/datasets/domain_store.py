@@ -107,6 +107,7 @@ DOMAIN_STORE = Dataset(
     beside=(
         "domain_store/store.json",
         "domain_store/data/{bucket}/{number}/part-{hash}-{part}.jsonl.gz",
+        "domain_store/batches/{bucket}/{hash}.json",
         "domain_store/index/{bucket}/{hash}.jsonl",
         "domain_store/manifests/{bucket}/{hash}.json",
         "domain_store/manifests/{bucket}/CURRENT",

@@ -1,4 +1,4 @@
-"""The tables of a day's surveys: domain_surveys, usage_signals and ai_policy_changes."""
+"""The tables of a day's surveys: facts, statements about use, verdicts and what changed."""
 
 import polars as pl
 
@@ -11,6 +11,7 @@ from news_platform.datasets.dataset import (
     Column,
     Dataset,
     ParentDataset,
+    Place,
     Role,
     flag,
     number,
@@ -176,6 +177,49 @@ USAGE_SIGNALS = Dataset(
     },
 )
 
+_VERDICT = (
+    Column("domain", Role.domain, "Registrable domain."),
+    Column("country", Role.fact, "Country of the batch."),
+    Column("bot", Role.fact, "Crawler; `*` stands for every crawler without rows of its own."),
+    Column("operator", Role.fact, "Operator of the crawler; null for `*`."),
+    Column("purpose", Role.fact, "index, search, ai_input or ai_train."),
+    Column("verdict", Role.fact, "allow, refuse, partial, unspecified or conflicting."),
+    Column("statement", Role.text, "What the verdict follows from, as stated; null if nothing."),
+    Column("system", Role.fact, "System of the statement: robots, content_signal, tdmrep, ..."),
+    Column("source", Role.links, "URL of the file, or of the page and its header or element."),
+    Column("line", Role.count, "Line of the file; null if unknown."),
+    Column("read_at", Role.time, "When the statement was last read."),
+    flag("is_stale", "Whether statements over 90 days old would change the verdict."),
+    Column("surveyed_at", Role.time, "When the survey of the domain ended."),
+)
+
+SURVEY_VERDICTS = Dataset(
+    name="survey_verdicts",
+    group="domain_metadata",
+    description="The verdicts that follow from each survey of a day, by crawler and purpose.",
+    row="one verdict on a domain as of a survey",
+    place=parquet("survey_verdicts/date={date}/part-0.parquet"),
+    partitions="survey_day",
+    written_by="usage_signals",
+    version=versions.USAGE_SIGNALS,
+    explorer="/policies",
+    columns=_VERDICT,
+    partition_columns=(Column("date", Role.day, "Day of the batch, YYYY-MM-DD."),),
+)
+
+USAGE_VERDICTS = Dataset(
+    name="usage_verdicts",
+    group="domain_metadata",
+    description="What every domain allows and refuses now, since when, and by which statement.",
+    row="one verdict on a domain, by crawler and purpose",
+    place=Place("view", "survey_verdicts"),
+    parents=(ParentDataset("survey_verdicts", EVERY),),
+    columns=(
+        *_VERDICT,
+        Column("since", Role.fact, "Day of the first survey in a row with this verdict."),
+    ),
+)
+
 AI_POLICY_CHANGES = Dataset(
     name="ai_policy_changes",
     group="domain_metadata",
@@ -200,7 +244,7 @@ AI_POLICY_CHANGES = Dataset(
         Column(
             "before",
             Role.text,
-            "disallow_all, partial, allow or unspecified; for other signals the stated value.",
+            "refuse, partial, allow or unspecified; for other signals the stated value.",
         ),
         Column("after", Role.text, "The policy or value now; null if nothing is stated."),
         Column("change", Role.fact, "blocked, opened or changed."),

@@ -233,11 +233,12 @@ def articles_path(day: str) -> str:
 ARTICLE_SHEETS = Dataset(
     name="article_sheets",
     group="rss",
-    description="Feeds, articles, index, diagnostics and config as tabs for editors, in the "
-    "Google Sheet that the settings name, or in an .xlsx file under the root.",
+    description="Articles to read, feeds, index, diagnostics and config as tabs for editors, in "
+    "the Google Sheet that the settings name, or in an .xlsx file under the root.",
     row="one feed, article, statistic or setting, depending on the tab",
     place=Place("files", "article_sheets/{file}"),
     columns=(
+        Column("Articles", Role.text, "tab with one row per text, for reading"),
         Column("Feeds", Role.links, "tab with one row per feed"),
         Column("Raw", Role.text, "tab with one row per article"),
         Column("ArticlesIndex", Role.links, "tab with one row per address"),
@@ -248,8 +249,16 @@ ARTICLE_SHEETS = Dataset(
     parents=(ParentDataset("articles", EVERY), ParentDataset("feeds", EVERY)),
     version=versions.LEDGER,
     kinds=frozenset({"googlesheets"}),
+    fingerprint="files",
     sensitivity=Sensitivity.texts,
     removal="rebuild",
     page="sheets.md",
     freshness=Freshness(13, 25),
+    sources={
+        "feeds.feed_url_canon": ("Feeds",),
+        "feeds.status": ("Feeds", "Diagnostics"),
+        "articles.article_url_canon": ("Raw", "ArticlesIndex"),
+        "articles.clean_text": ("Raw", "Analyses"),
+        "articles.found_at": ("Raw", "Diagnostics"),
+    },
 )

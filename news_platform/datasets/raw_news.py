@@ -1,8 +1,8 @@
 """The crawl's lists of WARC files, raw_news with one row per HTML page, and its narrow side tables.
 
-A capture is the position of a page's record and what the page states about itself. A feed candidate
-is a feed that pages link by `<link rel=alternate>`, once per host. A dropped response is a record
-that gave no page, and why. Each has one file per WARC.
+What a page states about itself is in page_metadata. A feed candidate is a feed that pages link by
+`<link rel=alternate>`, once per host. A dropped response is a record that gave no page, and why.
+Each has one file per WARC, as captures have (`captures.py`).
 """
 
 import re
@@ -214,7 +214,7 @@ def raw_news_path(day: date, main_lang: str, *, filename: str) -> str:
 DROPPED = "news/dropped"
 
 
-def _side_table(
+def side_table(
     name: str, *, folder: str, what: str, columns: tuple[Column, ...], **given: Any
 ) -> Dataset:
     """Return a dataset that the run of raw_news writes beside it, one file per WARC."""
@@ -245,38 +245,21 @@ def side_path(table: Dataset, day: date, filename: str) -> str:
     return table.place.path(year=f"{day:%Y}", month=f"{day:%m}", day=f"{day:%d}", filename=filename)
 
 
-CAPTURES = _side_table(
-    "captures",
-    folder="news/captures",
+PAGE_METADATA = side_table(
+    "page_metadata",
+    folder="news/page_metadata",
     what="page comes from",
-    description="The position of every page of raw_news in its WARC, and the title, date and "
-    "author that it states: a link back to the source, and a narrow table for scans. "
-    "Written by the run of raw_news.",
-    row="the position of one page of raw_news in its WARC",
-    sentence=RowSentence(
-        "Common Crawl captured the page on {year}-{month}-{day} (HTTP status {status}); extractor "
-        "{extractor_version} read it.",
-        state="listed",
-        at="warc_date",
-        source="{filename}@{record_offset}+{record_length}",
-    ),
+    description="Title, date and authors that every page of raw_news states: a narrow table for "
+    "scans. Written by the run of raw_news.",
+    row="what one page of raw_news states about itself",
+    sensitivity=Sensitivity.texts,
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record, as written there."),
         Column(
-            "warc_date",
-            Role.time,
-            "WARC-Date of the record, ISO 8601 UTC; null if absent.",
-            pl.String(),
-        ),
-        Column("record_offset", Role.count, "First byte of the record in the stored WARC file."),
-        Column(
-            "record_length",
+            "warc_record_offset",
             Role.count,
-            "Bytes of the stored record; offset and length make a Range; null if unknown.",
+            "First byte of the record in the stored WARC file; joins captures and raw_news.",
         ),
-        Column("payload_digest", Role.fact, "WARC-Payload-Digest header; null if absent."),
-        Column("status", Role.count, "HTTP status code; null if the record has no HTTP header."),
-        Column("extractor_version", Role.fact, "Version of the extractor that wrote the row."),
         Column("title", Role.title, "Title stated by JSON-LD, OpenGraph or <title>; else null."),
         Column(
             "published_at",
@@ -290,7 +273,7 @@ CAPTURES = _side_table(
 )
 
 
-FEED_CANDIDATES = _side_table(
+FEED_CANDIDATES = side_table(
     "feed_candidates",
     folder="news/feed_candidates",
     what="links come from",
@@ -314,7 +297,7 @@ FEED_CANDIDATES = _side_table(
 )
 
 
-DROPPED_RESPONSES = _side_table(
+DROPPED_RESPONSES = side_table(
     "dropped_responses",
     folder=DROPPED,
     what="record is in",

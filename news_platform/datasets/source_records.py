@@ -204,6 +204,34 @@ SOURCE_RECORDS_QUARANTINE = Dataset(
 )
 
 
+SOURCE_RECORD_CHANGES = Dataset(
+    name="source_record_changes",
+    group="source_records",
+    description="Blocks that were added, removed or changed between two snapshots of a page.",
+    row="one block that differs between two snapshots",
+    place=parquet("source_record_changes/institution={institution}/part-0.parquet"),
+    partitions="institution",
+    written_by="source_records",
+    version=versions.SEGMENTER,
+    sensitivity=Sensitivity.texts,
+    sentence=RowSentence(
+        "A block of the page was {change}.", "changed", at="fetched_at", source="{snapshot}"
+    ),
+    columns=(
+        *_PROVENANCE,
+        Column("before_snapshot", Role.file, "path of the snapshot that it is compared with"),
+        Column("before_fetched_at", Role.time, "when that was fetched; null if unknown"),
+        Column("change", Role.fact, "added, removed or changed"),
+        Column("section", Role.text, "heading path of the block"),
+        Column("kind", Role.fact, "as in source_records"),
+        Column("order", Role.count, "position in its page, of a removed block in the earlier one"),
+        Column("before", Role.text, "text of the block in the earlier snapshot; null if added"),
+        Column("after", Role.text, "text of the block in the later snapshot; null if removed"),
+    ),
+    partition_columns=(_INSTITUTION,),
+)
+
+
 PAGE_SNAPSHOTS = Dataset(
     name="page_snapshots",
     group="source_records",
@@ -241,6 +269,11 @@ def records_path(institution: str) -> str:
 def quarantine_path(institution: str) -> str:
     """Return the path of the failed pages of an institution, relative to the root."""
     return SOURCE_RECORDS_QUARANTINE.place.path(institution=institution)
+
+
+def changes_path(institution: str) -> str:
+    """Return the path of the changes between an institution's snapshots, relative to the root."""
+    return SOURCE_RECORD_CHANGES.place.path(institution=institution)
 
 
 def samples_path(institution: str) -> str:

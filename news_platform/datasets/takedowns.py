@@ -1,13 +1,14 @@
 """The takedowns dataset: requests to remove a URL, a prefix or a domain; files are never changed.
 
-`takedowns/requests/ID.json` is a request. Whatever happens to it later is a file of its own:
-`searched/ID.json` once its places are found, `applied/ID.json` once nothing stored is left,
-`withdrawn/ID.json` when the ban ends. `aliases/NAME.json` has further addresses of its pages,
-`cache.json.gz` the content of many requests and aliases once more, and the files
-`pending/DATASET/PARTITION` say what is still to be rewritten.
+`takedowns/requests/ID.json` is a request; `requests/NAME@VERSION.json` is a version of an opt-out
+list, which counts until a newer one of its name is stored. Whatever happens to it later is a file
+of its own: `searched/ID.json` once its places are found, `applied/ID.json` once nothing stored is
+left, `withdrawn/ID.json` when the ban ends. `aliases/NAME.json` has further addresses of its pages,
+and the files `pending/DATASET/PARTITION` say what is still to be rewritten.
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -26,7 +27,6 @@ SEARCHED = f"{ROOT}/searched"
 APPLIED = f"{ROOT}/applied"
 WITHDRAWN = f"{ROOT}/withdrawn"
 ALIASES = f"{ROOT}/aliases"
-CACHE = f"{ROOT}/cache.json.gz"
 PENDING = f"{ROOT}/pending"
 # Under this name every part of the platform counts what it refused.
 TAKEN_DOWN = "taken_down"
@@ -36,19 +36,24 @@ T = TypeVar("T")
 
 
 class TakedownKind(StrEnum):
-    """What a request names: single pages, all URLs that begin alike, or a domain with its hosts."""
+    """What a request names: single pages, all URLs that begin alike, or a domain with its hosts.
+
+    An opt-out list names all three; its prefixes end with `*`.
+    """
 
     url = "url"
     prefix = "prefix"
     domain = "domain"
+    list = "list"
 
 
 class TakedownScope(StrEnum):
-    """Whether a request removes stored data, bans future collection, or both."""
+    """Whether a request removes stored data, bans future collection, both, or only exports."""
 
     stored = "stored"
     future = "future"
     both = "both"
+    export = "export"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,21 @@ class TakedownRequest:
     def to_json(self) -> bytes:
         """Return the request as JSON."""
         return _REQUEST.dump_json(self, indent=1)
+
+    @property
+    def list_version(self) -> tuple[str, int] | None:
+        """Return the name and the version of an opt-out list; None for any other request."""
+        return parse_list_id(self.id)
+
+    def iter_entries(self) -> Iterator[tuple[TakedownKind, str]]:
+        """Yield what it names, each value with its kind."""
+        for value in self.values:
+            if self.kind is not TakedownKind.list:
+                yield self.kind, value
+            elif value.endswith("*"):
+                yield TakedownKind.prefix, value[:-1]
+            else:
+                yield TakedownKind.url if "://" in value else TakedownKind.domain, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +117,17 @@ def takedown_id(kind: TakedownKind, values: tuple[str, ...], requested_at: datet
     """Return the id of a request: its day, and a hash of what it asks for and when."""
     text = "\n".join((kind, *sorted(values), requested_at.isoformat()))
     return f"{requested_at:%Y%m%d}-{hashlib.sha256(text.encode()).hexdigest()[:_ID_HEX]}"
+
+
+def list_id(name: str, version: int) -> str:
+    """Return the id of a version of an opt-out list."""
+    return f"{name}@{version}"
+
+
+def parse_list_id(takedown: str) -> tuple[str, int] | None:
+    """Return the name and version in the id of an opt-out list; None for another request."""
+    name, _, version = takedown.partition("@")
+    return (name, int(version)) if version.isdecimal() else None
 
 
 def request_path(takedown: str) -> str:
@@ -146,13 +177,18 @@ TAKEDOWNS = Dataset(
     fingerprint="files",
     beside=(f"{ROOT}/{{file}}",),
     columns=(
-        Column("id", Role.fact, "day and hash of the request"),
-        Column("kind", Role.fact, "url, prefix or domain"),
-        Column("values", Role.links, "canonical URLs, prefixes or domains", TEXTS),
+        Column("id", Role.fact, "day and hash of the request, or name and version of a list"),
+        Column("kind", Role.fact, "url, prefix, domain or list"),
+        Column(
+            "values",
+            Role.links,
+            "canonical URLs, prefixes or domains; in a list, prefixes end with `*`",
+            TEXTS,
+        ),
         Column("reason", Role.text, "why it was asked for"),
         Column("requested_at", Role.time, "when, UTC"),
         Column("requested_by", Role.people, "who asked, as free text"),
-        Column("scope", Role.fact, "stored data, future collection, or both"),
+        Column("scope", Role.fact, "stored data, future collection, both, or exports only"),
         Column("expires_at", Role.time, "when it ends by itself; null for good"),
     ),
     version=versions.TAKEDOWNS,

@@ -4,7 +4,7 @@ What the UI shows about an asset, what it is built from, how its partitions map,
 when it is stale are declared once, in `news_platform.datasets`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import wraps
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
-from news_platform.datasets.dataset import WHOLE, Dataset, Freshness, ParentDataset
+from news_platform.datasets.dataset import WHOLE, Dataset, Freshness, ParentDataset, PartitionMap
 from news_platform.datasets.registry import DATASETS, stored_parents
 from news_platform.defs.checks import BLOCKING, Check, check
 from news_platform.defs.metadata import column_schema, run_metadata
@@ -22,7 +22,7 @@ from news_platform.defs.sensors import damaged_parents
 from news_platform.errors import DamagedInput, hiding_addresses
 from news_platform.resources import Resources
 from news_platform.storage.commit.collected import REMOVED
-from news_platform.storage.commit.markers import stale_partitions
+from news_platform.storage.commit.markers import fingerprint, stale_partitions
 from news_platform.storage.engines import ALLOW_REMOVAL_TAG, remove_gone, require_few_gone
 from news_platform.storage.units import built_inputs, gone_units, unit_states, wanted_inputs
 
@@ -36,15 +36,18 @@ FindInputs = Callable[[Resources], Fingerprints]
 
 
 def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
-    """Return the asset of a dataset as its declaration describes it."""
+    """Return the asset of a dataset as its declaration describes it; a view is a virtual one."""
     return dg.AssetSpec(
         dataset.name,
-        deps=[
-            dg.AssetDep(parent.dataset, partition_mapping=partition_mapping(dataset, parent))
+        # A parent that is not an asset is written by one.
+        deps={
+            DATASETS[parent.dataset].writer: dg.AssetDep(
+                DATASETS[parent.dataset].writer,
+                partition_mapping=partition_mapping(dataset, parent),
+            )
             for parent in stored_parents(dataset)
-        ],
-        description=f"{dataset.description}\n\nA row is {dataset.row}. It is stored at "
-        f"`{dataset.path}`.",
+        }.values(),
+        description=f"{dataset.description}\n\nA row is {dataset.row}. {_stored_at(dataset)}",
         partitions_def=PARTITIONS[dataset.partitions],
         group_name=dataset.group,
         owners=[f"team:{dataset.group}"],
@@ -52,12 +55,19 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
         tags={"sensitivity": dataset.sensitivity.value, "cost": dataset.cost},
         code_version=dataset.version,
         skippable=skippable,
+        is_virtual=dataset.place.engine == "view",
         metadata={
             "path": dataset.path,
             "dagster/column_schema": column_schema(dataset),
             **({} if _policy(dataset) else {"no_freshness_policy": _no_policy(dataset)}),
         },
     )
+
+
+def _stored_at(dataset: Dataset) -> str:
+    if dataset.place.engine == "view":
+        return f"It is a view of `{dataset.path}`, and nothing of it is stored."
+    return f"It is stored at `{dataset.path}`."
 
 
 def dataset_asset(
@@ -74,7 +84,7 @@ def dataset_asset(
     def decorate(function: AssetFunction) -> dg.AssetsDefinition:
         @wraps(function)
         def build(*args: Any, **given: Any) -> dg.MaterializeResult[None]:
-            metadata = None
+            metadata = version = None
             _require_sound_parents(dataset)
             with hiding_addresses():
                 done = function(*args, **given)
@@ -86,7 +96,9 @@ def dataset_asset(
                         args[0].add_asset_metadata(shown, partition_key=key)
                 # Last: a dataset may have a stricter brake of its own.
                 _remove_gone(dataset, *args, **given)
-            return dg.MaterializeResult(metadata=metadata)
+                if "platform" in given:
+                    version = data_version(given["platform"], dataset, *_run_units(dataset))
+            return dg.MaterializeResult(metadata=metadata, data_version=version)
 
         build.__annotations__ = {**function.__annotations__, "return": dg.MaterializeResult[None]}
         asset = dg.asset(
@@ -108,6 +120,36 @@ def dataset_asset(
     return decorate
 
 
+def data_version(resources: Resources, dataset: Dataset, *units: str) -> dg.DataVersion | None:
+    """Return the state of what a run has built; None: Dagster derives one from the inputs.
+
+    By it Dagster tells whether a follower is unsynced, as our sensors do by the same states. It
+    keeps one per run, so a run of several partitions has that of all of them.
+    """
+    states = data_states(resources, dataset)
+    found = [states[unit] for unit in units if unit in states]
+    if not found:
+        return None
+    return dg.DataVersion(found[0] if len(found) == 1 else fingerprint(found))
+
+
+def data_states(resources: Resources, dataset: Dataset) -> Mapping[str, str]:
+    """Return the state of every partition, where markers tell it.
+
+    That of exports of the ledger is their content, which would have to be read.
+    """
+    is_content = dataset.fingerprint == "files"
+    return {} if is_content else unit_states(resources.data_root.store, dataset)
+
+
+def _run_units(dataset: Dataset) -> Sequence[str]:
+    """Return the partitions of the run that is being executed."""
+    if dataset.partitions == "whole":
+        return [WHOLE]
+    keys: Sequence[str] = dg.AssetExecutionContext.get().partition_keys
+    return keys
+
+
 def _require_sound_parents(dataset: Dataset) -> None:
     """Raise DamagedInput when a blocking check of a parent is red for a partition of this run.
 
@@ -116,9 +158,8 @@ def _require_sound_parents(dataset: Dataset) -> None:
     guarded = [parent for parent in _parents(dataset) if parent.asset in BLOCKING]
     if not guarded:
         return
-    context = dg.AssetExecutionContext.get()
-    keys = [WHOLE] if dataset.partitions == "whole" else context.partition_keys
-    for key, reason in damaged_parents(guarded, keys, context.instance).items():
+    instance = dg.AssetExecutionContext.get().instance
+    for key, reason in damaged_parents(guarded, _run_units(dataset), instance).items():
         raise DamagedInput(
             f"refused to build {dataset.name} {key}: {reason}, and the damage would spread; repair "
             "the partition and run the check again",
@@ -214,6 +255,8 @@ def freshness_check(dataset: Dataset, limits: Freshness) -> Check:
 
 
 def _no_policy(dataset: Dataset) -> str:
+    if dataset.place.engine == "view":
+        return "it is as fresh as what it joins"
     is_day = isinstance(dataset.freshness, Freshness)
     return "its check newest_day_is_built" if is_day else str(dataset.freshness)
 
@@ -264,13 +307,13 @@ def rebuild_rule(
 
 def _parents(dataset: Dataset) -> Iterable[Parent]:
     return [
-        Parent(parent.dataset, triggers=_triggers(dataset, parent))
+        Parent(parent.dataset, _awaited(dataset, parent))
         for parent in stored_parents(dataset)
         if parent.is_followed
     ]
 
 
-def _triggers(dataset: Dataset, parent: ParentDataset) -> Callable[[str, str], bool] | None:
+def _awaited(dataset: Dataset, parent: ParentDataset) -> PartitionMap | None:
     """Return which partitions of a parent one waits for; None: it takes those that are finished."""
     is_whole = "whole" in (dataset.partitions, DATASETS[parent.dataset].partitions)
-    return None if is_whole or parent.partitions.kind == "every" else parent.partitions.triggers
+    return None if is_whole or parent.partitions.kind == "every" else parent.partitions

@@ -34,14 +34,22 @@ from news_platform.ccnews.pool import (
     WarcProgress,
 )
 from news_platform.ccnews.scan import scan_news
+from news_platform.datasets.captures import CAPTURE_INDEX
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import FIRST_DAY, RAW_NEWS, WARC_PATHS, raw_news_day_prefix
 from news_platform.datasets.registry import DATASETS
-from news_platform.defs.assets import asset_spec, backfill_policy, rebuild_rule
+from news_platform.defs.assets import (
+    PartitionMetadata,
+    asset_spec,
+    backfill_policy,
+    data_version,
+    dataset_asset,
+    rebuild_rule,
+)
 from news_platform.defs.metadata import languages_plot, markdown_table, preview, run_metadata
 from news_platform.defs.partitions import DAYS
 from news_platform.defs.planning import Limits
-from news_platform.defs.rebuild_rules import Fingerprints, Platform, Seen
+from news_platform.defs.rebuild_rules import Fingerprints, Platform, Seen, unsettled
 from news_platform.defs.runs import CRAWL_OUTPUTS
 from news_platform.defs.sensor_state import SensorState
 from news_platform.defs.sensors import nightly_job
@@ -167,11 +175,15 @@ def raw_news(
         **_outdated_metadata(store, day, options),
     }
     selected = {key.to_user_string() for key in context.selected_asset_keys}
+    version = data_version(platform, RAW_NEWS, str(day))
     if "raw_news" in selected:
-        yield dg.MaterializeResult(asset_key="raw_news", metadata=run_metadata(RAW_NEWS, metadata))
+        shown = run_metadata(RAW_NEWS, metadata)
+        yield dg.MaterializeResult(asset_key="raw_news", metadata=shown, data_version=version)
     for event in side_table_events(store, day):
         if event.asset_key.to_user_string() in selected:
-            yield dg.MaterializeResult(asset_key=event.asset_key, metadata=event.metadata)
+            yield dg.MaterializeResult(
+                asset_key=event.asset_key, metadata=event.metadata, data_version=version
+            )
         else:
             # It was written all the same.
             context.log_event(event)
@@ -375,6 +387,31 @@ NEWS_RULE = rebuild_rule(
         outdated_days(resources.data_root.store, collect_options(resources.settings.ccnews))
     ),
 )
+
+
+@dataset_asset(CAPTURE_INDEX)
+def capture_index(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
+    """Merge the runs of captures of settled days."""
+    # Only a run pays for loading the readers of WARCs.
+    from news_platform.ccnews.capture_index import build_index
+
+    store = platform.data_root.store
+    for day in context.partition_keys:
+        rows = build_index(store, day)
+        if rows is not None:
+            path = CAPTURE_INDEX.place.path(date=day)
+            shown = scan_table(store, [path], CAPTURE_INDEX).head(_PREVIEW_ROWS).collect()
+            yield (
+                day,
+                {
+                    "dagster/partition_row_count": rows,
+                    "dagster/uri": store.uri(path),
+                    "preview": preview(CAPTURE_INDEX, shown),
+                },
+            )
+
+
+CAPTURE_INDEX_RULE = rebuild_rule(CAPTURE_INDEX, holds=unsettled(CAPTURE_INDEX))
 
 
 @dg.op(

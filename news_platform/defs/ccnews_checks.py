@@ -53,17 +53,6 @@ def schema_is_exact(resources: Resources, key: str) -> Iterable[str]:
     return schema_problems(read_footers(store, day=date.fromisoformat(key)))
 
 
-@check(RAW_NEWS, built=_followed, blocking=True)
-def no_page_twice(resources: Resources, key: str) -> Iterable[str]:
-    """No WARC has a (uri, http_date) more often than its source.
-
-    If red: there is a copy of a file next to it. Delete the one that the marker does not name.
-    """
-    from news_platform.ccnews.checks import duplicate_problems
-
-    return duplicate_problems(resources.data_root.store, day=date.fromisoformat(key))
-
-
 @check(RAW_NEWS, built=_followed)
 def listed_warcs_collected(resources: Resources, key: str) -> Iterable[str]:
     """Every WARC of a collected day that was listed more than two days ago is collected.

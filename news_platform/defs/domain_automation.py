@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from news_platform.composition.survey_stages import resurvey_plan
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.partitions import RESEARCH_BATCHES
 from news_platform.defs.rebuild_rules import Platform
@@ -16,11 +17,8 @@ from news_platform.domain_metadata.generated_research import (
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
 from news_platform.domain_metadata.resurvey import (
-    ResurveyPlan,
-    plan_resurvey,
     write_plan,
 )
-from news_platform.resources import Resources, resurvey_options
 
 # At most this many batches per night, newest first; older ones must be materialized manually.
 _RETRIED_BATCHES = 50
@@ -115,7 +113,7 @@ def retry_unfinished_domains(
 @dg.op
 def write_resurvey_plan(context: dg.OpExecutionContext, platform: Platform) -> None:
     """Write research files for the domains whose next survey is due."""
-    plan, queue = _plan(platform), DomainQueue(platform.ledger.engine)
+    plan, queue = resurvey_plan(platform), DomainQueue(platform.ledger.engine)
     files = write_plan(plan, store=platform.data_root.store, queue=queue)
     context.log.info("planned %d of %d due domains", len(plan.chosen), plan.due)
     context.add_output_metadata(
@@ -142,7 +140,7 @@ def resurvey_due_domains(platform: Platform) -> dg.RunRequest | dg.SkipReason:
         return reason
     if platform.settings.domain_metadata.resurvey_days <= 0:
         return dg.SkipReason("disabled: NEWS_PLATFORM_RESURVEY_DAYS is 0")
-    plan = _plan(platform)
+    plan = resurvey_plan(platform)
     if plan.chosen:
         return dg.RunRequest(tags={"due": str(plan.due), "planned": str(len(plan.chosen))})
     if plan.due:
@@ -152,12 +150,3 @@ def resurvey_due_domains(platform: Platform) -> dg.RunRequest | dg.SkipReason:
         )
     upcoming = f"the next one on {plan.next_due_at:%Y-%m-%d %H:%M}" if plan.next_due_at else "none"
     return dg.SkipReason(f"none of {plan.domains} domains is due; {upcoming}")
-
-
-def _plan(resources: Resources) -> ResurveyPlan:
-    return plan_resurvey(
-        store=resources.data_root.store,
-        queue=DomainQueue(resources.ledger.engine),
-        now=resources.clock.now(),
-        options=resurvey_options(resources.settings.domain_metadata),
-    )

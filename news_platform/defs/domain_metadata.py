@@ -1,11 +1,11 @@
 """The Dagster assets of the domain survey: research files, queue, survey results and tables."""
 
-import time
 from collections.abc import Iterable, Mapping
 
 import dagster as dg
 import polars as pl
 
+from news_platform.composition.survey_stages import resurvey_plan, survey
 from news_platform.datasets.domain_metadata import DOMAIN_METADATA
 from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
@@ -34,12 +34,10 @@ from news_platform.domain_metadata.history import (
 from news_platform.domain_metadata.pipeline import (
     failed_files,
     queue_batch,
-    survey_over_web,
 )
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches, read_raw_metadata
 from news_platform.domain_metadata.results import iter_broken
-from news_platform.domain_metadata.resurvey import plan_resurvey
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
     TABLE_DATASET,
@@ -53,7 +51,7 @@ from news_platform.domain_metadata.table import (
     read_usage_signals,
     tabled_days,
 )
-from news_platform.resources import Resources, resurvey_options, survey_options
+from news_platform.resources import Resources, resurvey_options
 from news_platform.storage.objects.store import ObjectStore
 
 _SHOWN_ROWS = 30
@@ -113,12 +111,7 @@ def domains_are_surveyed_in_time(resources: Resources, _key: str) -> dg.AssetChe
     options = resurvey_options(resources.settings.domain_metadata)
     if options.interval_days <= 0:
         return dg.AssetCheckResult(passed=True, metadata={"disabled": "no resurveys are planned"})
-    plan = plan_resurvey(
-        store=resources.data_root.store,
-        queue=DomainQueue(resources.ledger.engine),
-        now=resources.clock.now(),
-        options=options,
-    )
+    plan = resurvey_plan(resources)
     return dg.AssetCheckResult(
         passed=plan.share_in_time >= _LEAST_IN_TIME,
         severity=dg.AssetCheckSeverity.WARN,
@@ -155,16 +148,7 @@ def domain_queue(context: dg.AssetExecutionContext, platform: Platform) -> Metad
 def domain_metadata(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Fetch the robots.txt and sitemap of every domain of a batch."""
     batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store
-    report = survey_over_web(
-        batch,
-        web=platform.web.fetch_options,
-        queue=DomainQueue(platform.ledger.engine),
-        store=store,
-        clock=platform.clock.now,
-        seconds=time.time,
-        worker=context.run.run_id,
-        options=survey_options(platform.settings.domain_metadata, platform.web),
-    )
+    report = survey(platform, batch.key, worker=context.run.run_id)
     return {
         "dagster/uri": store.uri(f"prod/{batch.folder}"),
         "dagster/partition_row_count": sum(report.outcomes.values()),

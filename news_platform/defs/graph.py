@@ -17,7 +17,7 @@ import dagster as dg
 from news_platform import defs
 from news_platform.datasets.dataset import Freshness
 from news_platform.datasets.registry import DATASETS, stored_parents
-from news_platform.defs.assets import freshness_check
+from news_platform.defs.assets import asset_spec, freshness_check
 from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import CRAWL_OUTPUTS, JOB_ASSETS
@@ -127,8 +127,10 @@ def all_definitions(describe: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Defi
             description="Collect days of the crawl and build every daily asset after them.",
         )
     )
+    views = [describe(asset_spec(one)) for one in DATASETS.values() if one.place.engine == "view"]
+    freshness = [one.definition for one in _FRESHNESS]
     return dg.Definitions.merge(
         definitions_of(*_MODULES, describe=describe),
-        dg.Definitions(jobs=jobs, asset_checks=[one.definition for one in _FRESHNESS]),
+        dg.Definitions(assets=views, jobs=jobs, asset_checks=freshness),
         nightly_definitions(CHECKS),
     )

@@ -15,6 +15,7 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventL
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG, SENSOR_NAME_TAG
 
 from news_platform.datasets.registry import DATASETS
+from news_platform.defs.assets import data_states
 from news_platform.defs.rebuild_rules import Platform
 from news_platform.defs.runs import PERMANENT_TAG
 from news_platform.defs.sensors import new_partitions, nightly_job
@@ -48,7 +49,9 @@ def adopt(resources: Resources, instance: dg.DagsterInstance) -> Adopted:
             )
             added += len(request.partition_keys)
         for name in rule.outputs or (rule.asset,):
-            for event in _unknown(instance, name, dict(built)):
+            known = data_states(resources, DATASETS[name])
+            states = {unit: known.get(unit, inputs) for unit, inputs in built.items()}
+            for event in _unknown(instance, name, states):
                 instance.report_runless_asset_event(event)
                 reported += 1
     return Adopted(reported, added)

@@ -11,7 +11,7 @@ from news_platform.datasets.raw_news import FIRST_DAY
 from news_platform.datasets.registry import DATASETS
 
 # Dagster marks these parameters as beta; tests pin their behaviour, so users need no warning.
-_BETA = "Parameter `(backfill_policy|allow_nonexistent_upstream_partitions)`"
+_BETA = "Parameter `(backfill_policy|allow_nonexistent_upstream_partitions)`|Virtual assets"
 warnings.filterwarnings("ignore", message=_BETA)
 
 # The day that has begun counts too: the crawl publishes WARCs during the day.

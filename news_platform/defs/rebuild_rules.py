@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from news_platform.ccnews.listing import SettlingOptions, unsettled_days
-from news_platform.datasets.dataset import WHOLE, Dataset
+from news_platform.datasets.dataset import WHOLE, Dataset, PartitionMap
 from news_platform.defs.planning import Hold, Limits
 from news_platform.defs.sensor_state import SensorState
 from news_platform.resources import Resources
@@ -29,14 +29,14 @@ _DUE = "due"
 class Parent:
     """An asset that another one follows.
 
-    `triggers(parent's partition, own partition)` says which partitions one waits for while they are
-    built; None: it follows all of them, and takes those that are finished. With `is_behind` it also
+    `partitions` says which of its partitions one waits for while they are built; None: it follows
+    all of them, and takes those that are finished. With `is_behind` it also
     waits a while for a parent that is about to be built. What follows a partition that a blocking
     check found to be damaged waits until it is repaired, since the damage would spread.
     """
 
     asset: str
-    triggers: Callable[[str, str], bool] | None = None
+    partitions: PartitionMap | None = None
     is_behind: Callable[[Resources], bool] | None = None
 
 

@@ -1,8 +1,6 @@
-"""The assets feeds, pending_articles and articles, and the job that reads news sitemaps."""
+"""The assets of feeds, their articles and the sheet, and the job that reads news sitemaps."""
 
-import os
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -11,74 +9,47 @@ from pydantic import Field
 
 from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.ccnews.pipeline import RebuildMode
-from news_platform.datasets.feeds import ARTICLES, FEEDS, PENDING_ARTICLES
+from news_platform.composition import rss_stages, survey_stages
+from news_platform.datasets.feeds import ARTICLE_SHEETS, ARTICLES, FEEDS, PENDING_ARTICLES
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.defs.assets import Metadata, dataset_asset
 from news_platform.defs.metadata import hours_plot, markdown_table
 from news_platform.defs.rebuild_rules import Platform, RebuildRule
 from news_platform.defs.sensors import asset_schedule, skip_reason
-from news_platform.domain_metadata.news_sitemaps import (
-    fetch_candidates_over_web,
-    read_news_sources,
-)
 from news_platform.resources import (
     Resources,
-    candidate_options,
-    discovery_options,
     open_full_texts,
-    poll_options,
+    sheets_access,
     work_options,
+    workbook_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.article_files import PAGES_FOLDER, WorkPlaces, work_places
-from news_platform.rss.discovery import FeedAccess
-from news_platform.rss.export import WHOLE_LEDGER, changed_days, write_feed_days
-from news_platform.rss.feed_list import apply_listing, candidate_feeds, listed_feeds
-from news_platform.rss.feed_settings import feed_secrets
-from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.article_queue import WorkReport, has_due_articles
-from news_platform.rss.ledger.entries import add_sitemap_entries
+from news_platform.rss.article_files import PAGES_FOLDER
+from news_platform.rss.export import changed_days, write_feed_days
+from news_platform.rss.feed_list import candidate_feeds
+from news_platform.rss.ledger.article_queue import has_due_articles
 from news_platform.rss.ledger.feed_rows import (
-    domains_with_feeds,
     feeds_to_check,
     has_due_feeds,
     unknown_feeds,
 )
 from news_platform.rss.ledger.status import (
     LedgerStatus,
-    least_confident_articles,
     ledger_status,
     outdated_articles,
-    recent_articles,
     worst_feeds,
 )
 from news_platform.rss.reextract import Reextraction, ReextractReport
-from news_platform.rss.robots_gate import SurveyedRobots
-from news_platform.takedowns.build_filters import cleaned_later, obeying
-from news_platform.takedowns.match import Takedowns
+from news_platform.rss.sheets.workbook import write_workbook
 from news_platform.web.urls import url_host
-
-# A domain that was not surveyed for longer may have changed its rules since.
-SURVEYED_DAYS = 30
 
 
 @dataset_asset(FEEDS, pool="ledger")
 def feeds(platform: Platform) -> Metadata:
     """Discover feeds and check those that are known."""
-    now, engine, store = platform.clock.now(), platform.ledger.engine, platform.data_root.store
+    now, engine = platform.clock.now(), platform.ledger.engine
     pipeline.ensure(engine, now=now)
-    with cleaned_later(store, WHOLE_LEDGER):
-        report = pipeline.run_discovery(
-            engine,
-            (*candidate_feeds(store), *feeds_to_check(engine, now=now)),
-            fetch=platform.web.fetch_options,
-            options=obeying(
-                discovery_options(platform.settings.rss), store, now=platform.clock.now()
-            ),
-            now=now,
-            access=FeedAccess(secrets=feed_secrets(os.environ)),
-        )
-        listing = apply_listing(engine, listed_feeds(store), report.checked, now=now)
+    report, listing = rss_stages.discover_candidates(platform)
     status = ledger_status(engine, now=now)
     return {
         "dagster/row_count": sum(status.feeds.values()),
@@ -95,14 +66,7 @@ def feeds(platform: Platform) -> Metadata:
 def pending_articles(platform: Platform) -> Metadata:
     """Poll the feeds that are due."""
     now, engine, store = platform.clock.now(), platform.ledger.engine, platform.data_root.store
-    with cleaned_later(store, WHOLE_LEDGER):
-        report = pipeline.run_poll(
-            engine,
-            fetch=platform.web.fetch_options,
-            options=obeying(poll_options(platform.settings.rss), store, now=now),
-            now=now,
-            secrets=feed_secrets(os.environ),
-        )
+    report = rss_stages.poll(platform)
     written = write_feed_days(engine, store, now=now)
     status = ledger_status(engine, now=now)
     return {
@@ -135,22 +99,15 @@ def articles(
     context: dg.AssetExecutionContext, config: ArticlesConfig, platform: Platform
 ) -> Metadata:
     """Fetch and store pending articles, and write changed days."""
-    full_texts, given = open_full_texts(platform.data_root), platform.settings.rss
-    engine, store = platform.ledger.engine, platform.data_root.store
-    places = work_places(
-        store,
-        full_texts,
-        fulltext_dir=given.fulltext_dir,
-        keeps_pages=given.pages_keep_days > 0,
-    )
-    with cleaned_later(store, WHOLE_LEDGER):
-        report = _work(context.run.run_id, places, platform)
-        now = platform.clock.now()
-        again = _extract_again(config.redo, places, platform, now=now)
+    engine, store, given = platform.ledger.engine, platform.data_root.store, platform.settings.rss
+    # A retried run has another id, so it cannot use the claims of the run that died.
+    report = rss_stages.work(platform, context.run.run_id)
+    again = _extract_again(config.redo, platform)
+    now = platform.clock.now()
     exported = pipeline.run_export(
         engine,
         store,
-        full_texts=full_texts,
+        full_texts=open_full_texts(platform.data_root),
         keep_days=given.fulltext_keep_days,
         now=now,
         pages=store.child(PAGES_FOLDER),
@@ -170,45 +127,17 @@ def articles(
         "exported_days": len(exported.days),
         "outcomes": markdown_table(("outcome", "articles"), report.outcomes.items()),
         "outcomes_again": markdown_table(("outcome", "articles"), again.outcomes.items()),
-        **_article_metadata(engine, status),
+        **_article_metadata(status),
     }
 
 
-def _work(worker_id: str, places: WorkPlaces, platform: Resources) -> WorkReport:
-    """Fetch and store pending articles.
-
-    The worker's id is that of the run: a retried run has another one, so it cannot use the claims
-    of the run that died.
-    """
-    store, clock = platform.data_root.store, platform.clock
-    return pipeline.run_work(
-        platform.ledger.engine,
-        fetch=platform.web.fetch_options,
-        places=places,
-        known_robots=SurveyedRobots(store, now=clock.now()),
-        worker_id=worker_id,
-        options=obeying(work_options(platform.settings.rss), store, now=clock.now()),
-        clock=clock.now,
-        secrets=feed_secrets(os.environ),
-    )
-
-
-def _extract_again(
-    redo: RebuildMode, places: WorkPlaces, platform: Resources, *, now: datetime
-) -> ReextractReport:
+def _extract_again(redo: RebuildMode, platform: Resources) -> ReextractReport:
     """Extract stored articles again from the kept bytes of their pages, as the run config says."""
-    engine = platform.ledger.engine
-    is_due = redo is RebuildMode.all or "kept page" in outdated_articles(engine)
+    is_due = redo is RebuildMode.all or "kept page" in outdated_articles(platform.ledger.engine)
     if redo is RebuildMode.missing or not is_due:
         return ReextractReport(0, {})
-    return pipeline.run_reextract(
-        engine,
-        # Also where pages are no longer kept: those of earlier days may still be there.
-        places=replace(places, pages=platform.data_root.store.child(PAGES_FOLDER)),
-        wanted=Reextraction("" if redo is RebuildMode.all else EXTRACTOR_VERSION),
-        workers=work_options(platform.settings.rss).extractors,
-        now=now,
-    )
+    version = "" if redo is RebuildMode.all else EXTRACTOR_VERSION
+    return rss_stages.reextract(platform, Reextraction(version))
 
 
 def _feed_metadata(engine: sa.Engine, status: LedgerStatus) -> dict[str, Any]:
@@ -216,21 +145,16 @@ def _feed_metadata(engine: sa.Engine, status: LedgerStatus) -> dict[str, Any]:
     worst = ((url_host(row[0]), *row[1:]) for row in worst_feeds(engine))
     return {
         "feeds_by_status": markdown_table(("status", "feeds"), status.feeds.items()),
-        "feeds_by_health": markdown_table(("health", "feeds"), status.feeds_by_health.items()),
         "worst_feeds": markdown_table(columns, worst),
     }
 
 
-def _article_metadata(engine: sa.Engine, status: LedgerStatus) -> dict[str, Any]:
-    columns = ("source", "language", "category", "words", "confidence")
-    uncertain = least_confident_articles(engine)
+def _article_metadata(status: LedgerStatus) -> dict[str, Any]:
     return {
         "articles_by_status": markdown_table(("status", "articles"), status.articles.items()),
         "duplicates": markdown_table(("reason", "URLs"), status.duplicates.items()),
         "errors_by_host": markdown_table(("host", "articles"), status.errors_by_host.items()),
         "articles_per_hour": hours_plot(status.articles_per_hour),
-        "newest": markdown_table(columns, recent_articles(engine)),
-        "least_confident": markdown_table(columns, uncertain),
     }
 
 
@@ -283,31 +207,15 @@ run_articles = asset_schedule(
 @dg.op(pool="ledger")
 def add_sitemap_articles(context: dg.OpExecutionContext, platform: Platform) -> None:
     """Fetch news sitemaps of domains without feeds and add their newest pages to the ledger."""
-    now, engine, store = platform.clock.now(), platform.ledger.engine, platform.data_root.store
-    pipeline.ensure(engine, now=now)
-    sources = read_news_sources(
-        store,
-        since=str(now.date() - timedelta(days=SURVEYED_DAYS)),
-        skip=domains_with_feeds(engine),
-    )
-    options = candidate_options(platform.settings.domain_metadata)
-    found = fetch_candidates_over_web(
-        sources, web=platform.web.fetch_options, now=now, options=options
-    )
-    listed = (
-        (one.sitemap_url, FeedEntry(one.url, one.title, one.published_at, one.url, ""))
-        for one in found.candidates
-    )
-    takedowns = Takedowns.read(store, now=now)
-    with cleaned_later(store, WHOLE_LEDGER):
-        added = add_sitemap_entries(engine, listed, now=now, takedowns=takedowns)
+    report = survey_stages.read_news_sitemaps(platform)
+    found, added = report.found, report.added
     context.add_output_metadata(
         {
-            "sitemaps": len(sources),
+            "sitemaps": report.sitemaps,
             "candidates": len(found.candidates),
-            TAKEN_DOWN: sum(takedowns.covers_url(one.url) for one in found.candidates),
-            "new_articles": added.new,
-            "known_articles": added.known,
+            TAKEN_DOWN: len(found.candidates) - len(report.allowed),
+            "new_articles": added.new if added else 0,
+            "known_articles": added.known if added else 0,
             "outcomes": markdown_table(("outcome", "sitemaps"), found.outcomes.items()),
         }
     )
@@ -332,3 +240,48 @@ def read_news_sitemaps(platform: Platform) -> dg.RunRequest | dg.SkipReason:
     if platform.settings.domain_metadata.news_sitemaps <= 0:
         return dg.SkipReason("disabled: NEWS_PLATFORM_NEWS_SITEMAPS is 0")
     return dg.RunRequest()
+
+
+_TICK_MINUTES = 10
+
+
+@dataset_asset(ARTICLE_SHEETS, pool="sheets")
+def article_sheets(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
+    """Bring the Google Sheet or the workbook up to date."""
+    # New articles are analysed first, so that their analyses are in the same sync.
+    analyses = rss_stages.analyse(platform)
+    access = sheets_access(platform.settings.sheets)
+    if access is None:
+        store = platform.data_root.store
+        report = write_workbook(platform.ledger.engine, store, workbook_options(platform.settings))
+        return {
+            "dagster/row_count": sum(report.rows.values()),
+            "dagster/uri": store.uri(report.path),
+            "rows": markdown_table(("tab", "rows"), report.rows.items()),
+            "rows_left_out": sum(report.left_out.values()),
+            **analyses,
+        }
+    synced = rss_stages.sync_sheet(platform, access, owner=context.run.run_id)
+    return {
+        "dagster/uri": synced.url,
+        "sheet": dg.MetadataValue.url(synced.url),
+        "continued_from": synced.continued_from,
+        **synced.counters,
+        **analyses,
+    }
+
+
+def _is_due(resources: Resources) -> bool:
+    # Only a call to Google shows whether an admin edited the sheet: once an hour, or with new rows.
+    is_hour = resources.clock.now().minute < _TICK_MINUTES
+    has_sheet = sheets_access(resources.settings.sheets) is not None
+    return (has_sheet and is_hour) or rss_stages.lacks_rows(resources)
+
+
+SHEETS_RULE = RebuildRule.when("article_sheets", rss_stages.lacks_rows)
+run_article_sheets = asset_schedule(
+    SHEETS_RULE,
+    cron=f"*/{_TICK_MINUTES} * * * *",
+    description="Writes new rows every ten minutes; reads admins' edits of a Google Sheet hourly.",
+    is_due=_is_due,
+)

@@ -14,7 +14,6 @@ from news_platform.defs.sensors import skip_reason
 from news_platform.errors import ConfigError, FetchError, hide_addresses
 from news_platform.resources import Resources, open_full_texts, work_options
 from news_platform.rss.feed_alarms import (
-    AlarmOptions,
     UntoldAlarms,
     find_alarms,
     mark_told,
@@ -33,12 +32,14 @@ _BEGUN: Mapping[str, str] = {
     "silent": "{n} feeds are silent against their own rhythm",
     "failing": "{n} feeds have failed for a day or are gone",
     "listing": "the list of feeds retires nothing until a person confirms it",
+    "unreachable": "most feeds that were added could not be reached",
     "text_share": "{n} sources no longer give texts; their pages may have changed",
 }
 _HEALED: Mapping[str, str] = {
     "silent": "{n} silent feeds have entries again",
     "failing": "{n} failing feeds answer again or were removed",
     "listing": "the list of feeds is followed again",
+    "unreachable": "most feeds that were added could be reached",
     "text_share": "{n} sources give texts again",
 }
 
@@ -60,7 +61,7 @@ def feeds_answer(resources: Resources, _key: str) -> Iterable[str]:
     If red: `news-platform feeds why FEED` shows what failed. Pause or remove feeds that are gone.
     Mend feeds.opml, or confirm it by `news-platform feeds import FILE --retire`.
     """
-    return _alarms(resources, "failing", "listing")
+    return _alarms(resources, "failing", "listing", "unreachable")
 
 
 @check(ARTICLES)
@@ -76,7 +77,6 @@ def sources_keep_their_texts(resources: Resources, _key: str) -> Iterable[str]:
 def _alarms(resources: Resources, *kinds: str) -> Iterable[str]:
     found = find_alarms(
         resources.ledger.engine,
-        options=AlarmOptions(),
         now=resources.clock.now(),
         kinds=kinds,
     )
@@ -142,7 +142,7 @@ def watch_feeds(context: dg.SensorEvaluationContext, platform: Platform) -> dg.S
     if reason := skip_reason(platform.data_root.store):
         return reason
     engine, now = platform.ledger.engine, platform.clock.now()
-    found = find_alarms(engine, options=AlarmOptions(), now=now)
+    found = find_alarms(engine, now=now)
     update_alarms(engine, found, now=now)
     failures = []
     for told in untold_alarms(engine):

@@ -30,8 +30,7 @@ from dagster_shared.error import SerializableErrorInfo
 from news_platform.datasets.dataset import WHOLE, Dataset
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.registry import DATASETS
-from news_platform.defs.rebuild_rules import Parent
-from news_platform.defs.sensor_state import CANCELED, DAY, HOUR, Attempt, RunError
+from news_platform.defs.sensor_state import CANCELED, DAY, HOUR, Attempt, RunError, as_day
 from news_platform.errors import NewsPlatformError, is_retriable
 from news_platform.logs import bind_process
 
@@ -125,15 +124,16 @@ class Build:
             return order[self.first] <= order.get(key, -1) <= order[self.last]
         return self.first <= key <= self.last
 
-    def triggers(self, parent: Parent, key: str) -> bool:
-        """Return whether it builds a partition of the parent that this partition follows."""
-        if parent.triggers is None or parent.asset not in self.assets:
-            return False
-        keys = {*self.keys, *(end for end in (self.first, self.last) if end)}
-        # A run of a range of days builds those between its ends, too.
-        if keys and self.builds(key, {}):
-            keys.add(key)
-        return any(parent.triggers(one, key) for one in keys)
+    def units(self) -> Iterator[str]:
+        """Yield the partitions that it builds; of ranges other than days, the ends."""
+        yield from self.keys
+        if self.first is not None and self.last is not None:
+            first, last = as_day(self.first), as_day(self.last)
+            if first is None or last is None:
+                yield from {self.first, self.last}
+            else:
+                days = range((last - first).days + 1)
+                yield from (str(first + timedelta(days=number)) for number in days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +158,17 @@ class Work:
         `order` has all partitions between them, in Dagster's order.
         """
         places = {key: number for number, key in enumerate(order)}
-        found: dict[str, str] = {}
+        stale, found = set(keys), dict[str, str]()
         for one in self.builds:
             if asset not in one.assets:
                 continue
             ends = places.get(one.first or ""), places.get(one.last or "")
-            if not one.keys and ends[0] is not None and ends[1] is not None:
-                # The usual case, without a look at every stale partition per run.
-                built = set(order[ends[0] : ends[1] + 1]).intersection(keys)
+            # The usual cases, without a look at every stale partition per run.
+            if one.keys or one.first == one.last:
+                alone = {WHOLE if one.first is None else one.first}
+                built = set((one.keys or alone) & stale)
+            elif ends[0] is not None and ends[1] is not None:
+                built = stale.intersection(order[ends[0] : ends[1] + 1])
             else:
                 built = {key for key in keys if one.builds(key, places)}
             found |= dict.fromkeys(built - found.keys(), one.name)

@@ -18,7 +18,7 @@ from importlib.metadata import version
 import dagster as dg
 from dagster._core.storage.tags import MAX_RETRIES_TAG, PRIORITY_TAG
 
-from news_platform.datasets.dataset import WHOLE
+from news_platform.datasets.dataset import EVERY, WHOLE
 from news_platform.defs.alerts import Alert, send_alert
 from news_platform.defs.checks import red_reasons
 from news_platform.defs.planning import (
@@ -137,33 +137,35 @@ def plan_of(
 
 
 def _parents(rule: RebuildRule, stale: Fingerprints, work: Work) -> Mapping[str, str]:
-    names = {parent.asset for parent in rule.parents}
-    builds = [one for one in work.builds if one.assets & names]
-    return {
-        key: f"{parent.asset} is being built"
-        for parent in rule.parents
-        for key in (stale if builds else ())
-        if any(one.triggers(parent, key) for one in builds)
-    }
+    found: dict[str, str] = {}
+    for parent in rule.parents:
+        if parent.partitions is not None:
+            builds = [one for one in work.builds if parent.asset in one.assets]
+            is_input = parent.partitions.is_input({unit for one in builds for unit in one.units()})
+            being_built = f"{parent.asset} is being built"
+            found |= {key: being_built for key in stale if builds and is_input(key)}
+    return found
 
 
 def damaged_parents(
     parents: Iterable[Parent], keys: Collection[str], instance: dg.DagsterInstance
 ) -> Mapping[str, str]:
     """Return the partitions that would be built from damaged ones, and which check says so."""
-    red = {parent: red_reasons(parent.asset, instance) for parent in parents} if keys else {}
-    return {
-        key: reason
-        for key in keys
-        for parent, found in red.items()
-        for damaged, reason in found.items()
-        if parent.triggers is None or parent.triggers(damaged, key)
-    }
+    found: dict[str, str] = {}
+    for parent in parents:
+        red = red_reasons(parent.asset, instance) if keys else {}
+        follows = parent.partitions or EVERY
+        is_input = follows.is_input(red)
+        for key in (key for key in keys if red and is_input(key)):
+            # Its own day first: a window of days has several.
+            near = (red[one] for one in (key, *red) if one in red and follows.is_input({one})(key))
+            found[key] = next(near)
+    return found
 
 
 def _busy(rule: RebuildRule, resources: Resources, work: Work) -> str:
     for parent in rule.parents:
-        if parent.triggers is None and work.runs_of(parent.asset):
+        if parent.partitions is None and work.runs_of(parent.asset):
             return f"{parent.asset} is being built"
         if parent.is_behind is not None and parent.is_behind(resources):
             return f"{parent.asset} is behind"

@@ -20,6 +20,7 @@ from news_platform.defs.partitions import INSTITUTIONS
 from news_platform.defs.rebuild_rules import Platform
 from news_platform.defs.sensors import observe_changes, skip_reason
 from news_platform.resources import Resources, records_options, segment_options
+from news_platform.source_records.changes import tell_changes
 from news_platform.source_records.pipeline import (
     DATASET,
     SEGMENTER_VERSION,
@@ -59,6 +60,12 @@ def source_records(
         context.log.info("%s is up to date; choose redo: all to segment it again", institution)
         return {"unchanged": True, **_placed(store, institution)}
     report = build_institution(institution, store=store, options=options)
+    alerts = platform.settings.alerts
+    problem = tell_changes(
+        report.new_changes, institution, url=alerts.webhook_url, secret=alerts.webhook_secret
+    )
+    if problem:
+        context.log.warning("%s", problem)
     return _shown(report) | _placed(store, institution)
 
 
@@ -93,6 +100,8 @@ def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its
         "blocks_deduped": report.blocks_deduped,
         "dropped": markdown_table(("reason", "blocks"), report.dropped.items()),
         "languages": markdown_table(("language", "blocks"), report.languages.items()),
+        "changes": report.changes,
+        "new_changes": report.new_changes.height,
         "samples_path": samples_path(report.institution),
         "failures": markdown_table(("snapshot", "error"), report.failures),
     }

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 
+from news_platform.composition.home import find_home
+from news_platform.composition.pausing import pause_text
 from news_platform.defs.planning import PartitionPlan, Plan, State
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import Work
@@ -21,7 +22,6 @@ from news_platform.defs.sensors import plan_of
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
 from news_platform.settings import Settings
-from news_platform.storage.commit.root import is_paused
 
 _SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOPPED)
 
@@ -103,6 +103,7 @@ class PlatformStatus:
 
     root: str
     is_paused: bool
+    pause: str
     has_runs: bool
     assets: tuple[AssetStatus, ...]
 
@@ -111,26 +112,29 @@ class PlatformStatus:
         return {
             "root": self.root,
             "paused": self.is_paused,
+            "pause": self.pause,
             "dagster": self.has_runs,
             "assets": [one.document() for one in self.assets],
         }
 
 
 def platform_status(order: Iterable[RebuildRule], resources: Resources) -> PlatformStatus:
-    """Return the state of these assets, with the runs of DAGSTER_HOME if it is set."""
+    """Return the state of these assets, with the runs of Dagster's home if there is one."""
     store = resources.data_root.store
     with open_instance(resources.settings) as instance:
         assets = tuple(iter_statuses(order, resources, instance))
-    return PlatformStatus(store.url, is_paused(store), instance is not None, assets)
+    pause = pause_text(store, resources.settings)
+    return PlatformStatus(store.url, bool(pause), pause, instance is not None, assets)
 
 
 @contextmanager
 def open_instance(settings: Settings) -> Iterator[dg.DagsterInstance | None]:
-    """Open the instance of DAGSTER_HOME; None if there is none."""
-    if settings.dagster_home is None or not Path(settings.dagster_home).is_dir():
+    """Open the instance of DAGSTER_HOME or of the root's own home; None if there is none."""
+    home = find_home(settings)
+    if home is None or not home.is_dir():
         yield None
         return
-    with dg.DagsterInstance.from_config(settings.dagster_home) as instance:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance
 
 

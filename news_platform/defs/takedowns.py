@@ -5,7 +5,8 @@ from datetime import datetime
 
 import dagster as dg
 
-from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
+from news_platform.composition.takedown_parts import apply_root, has_work
+from news_platform.composition.takedown_verification import verify_root
 from news_platform.datasets.takedowns import TAKEDOWNS
 from news_platform.defs.assets import Metadata, dataset_asset
 from news_platform.defs.checks import check

@@ -219,9 +219,8 @@ _BOM_AND_BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 
 def is_research_json(body: bytes) -> bool:
-    """Return whether a file is a research file rather than a list: an object, not one per line."""
-    text = body.lstrip(_BOM_AND_BLANKS)
-    return text.startswith(b"{") and not _is_json_object(text.partition(b"\n")[0])
+    """Return whether a file is a research file rather than a list."""
+    return body.lstrip(_BOM_AND_BLANKS).startswith(b"{")
 
 
 def list_as_research(
@@ -233,7 +232,7 @@ def list_as_research(
     """
     found = list(dict.fromkeys(parse_domain_list(body, name=name, column=column)))
     if not any(is_domain(registrable_domain(one)) for one in found):
-        cure = "expected one domain per line, a CSV or JSON with a field `domain`, or OPML"
+        cure = "expected one domain per line, a CSV with a column `domain`, or OPML"
         raise InputError(f"no domain in {name!r}: {cure}", thing=name)
     records = [
         {"raw_url": _as_url(one), "normalized_domain": registrable_domain(one) or one}
@@ -244,43 +243,13 @@ def list_as_research(
 
 def parse_domain_list(body: bytes, *, name: str, column: str | None = None) -> list[str]:
     """Return the domains or addresses of a list, in its order."""
-    start = body.lstrip(_BOM_AND_BLANKS)[:1]
-    if start == b"<":
+    if body.lstrip(_BOM_AND_BLANKS).startswith(b"<"):
         return list(opml_sites(body))
     text = decode_html(body).text.removeprefix("\ufeff")
-    lines = [line for line in text.splitlines() if line.strip() and not _is_comment(line)]
-    if start in (b"[", b"{"):
-        return list(_json_domains(text if start == b"[" else f"[{','.join(lines)}]", name, column))
+    lines = [line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
     if column is None and not any(mark in line for line in lines[:100] for mark in ",;\t"):
         return [line.strip() for line in lines]
     return _csv_column(lines, name=name, column=column)
-
-
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
-
-
-def _is_json_object(line: bytes) -> bool:
-    """Return whether a line is an object of its own that does not hold the records itself."""
-    try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and "records" not in document
-
-
-def _json_domains(text: str, name: str, column: str | None) -> Iterator[str]:
-    """Yield the domains of an array of texts or objects."""
-    try:
-        items = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"invalid JSON in {name!r}: {error}", thing=name) from error
-    wanted = (column.lower(),) if column else _COLUMNS
-    for item in items:
-        fields = {key.lower(): item[key] for key in item} if isinstance(item, dict) else {}
-        found = next((fields[one] for one in wanted if fields.get(one)), None)
-        # What has no domain stays in the list, so that queueing reports it with a reason.
-        yield str(item if found is None else found).strip()
 
 
 def _csv_column(lines: list[str], *, name: str, column: str | None) -> list[str]:

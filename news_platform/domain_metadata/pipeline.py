@@ -105,6 +105,15 @@ def queue_batch(
     return report
 
 
+def refused_files(store: ObjectStore) -> dict[str, str]:
+    """Return the research files of all batches that could not be queued, with the reason."""
+    found: dict[str, str] = {}
+    for marker in read_markers(store, QUEUE_DATASET).values():
+        failed = read_report(store, marker).get("failed")
+        found.update(failed if isinstance(failed, dict) else {})
+    return found
+
+
 def failed_files(batch: PartitionInfo, *, store: ObjectStore, queue: DomainQueue) -> dict[str, str]:
     """Return why files of a batch are not accepted, or no longer what was accepted; read only."""
     marker = read_markers(store, QUEUE_DATASET).get(batch.key)

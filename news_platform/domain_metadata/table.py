@@ -25,6 +25,7 @@ from news_platform.datasets.domain_metadata import (
 from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
     DOMAIN_SURVEYS,
+    SURVEY_VERDICTS,
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
@@ -39,6 +40,7 @@ from news_platform.domain_metadata.changes import (
 from news_platform.domain_metadata.fetchers import file_key, stating_robots, stored_files
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_facts_file, read_stored
+from news_platform.domain_metadata.verdicts import verdict_frame
 from news_platform.storage.commit.markers import (
     fingerprint,
     read_markers,
@@ -106,12 +108,17 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
 
 
 def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
-    """Build and write the statements about use of a day from the facts of all its batches."""
+    """Build and write the statements and verdicts of a day from the facts of all its batches."""
 
     def scope(frame: pl.DataFrame) -> str:
         return _content(frame.drop("collected_at"))
 
-    return _build(day, USAGE_SIGNALS, usage_frame, scope, store=store)
+    def frame_of(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
+        verdicts = verdict_frame(store, facts)
+        write_table(store, table_path(SURVEY_VERDICTS, day), verdicts, SURVEY_VERDICTS)
+        return usage_frame(facts)
+
+    return _build(day, USAGE_SIGNALS, frame_of, scope, store=store)
 
 
 def _build(

@@ -21,6 +21,7 @@ from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_domain_files, read_metadata, read_stored
 from news_platform.domain_metadata.signals.statements import PURPOSES, Purpose
 from news_platform.domain_metadata.signals.verdict import (
+    EVERYBODY,
     NO_RULES,
     Decision,
     Finding,
@@ -32,10 +33,11 @@ from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.takedowns.build_filters import read_hidden
 from news_platform.text.readable import as_day
-from news_platform.web.robots import Robots
+from news_platform.web.robots import AI_BOTS, Robots, product_token
 from news_platform.web.urls import registrable_domain
 
 NEVER_SURVEYED = "unknown"
+_STRICTEST = ("refuse", "conflicting", "partial", "allow", "unspecified")
 # Articles come sorted by domain, so few domains are asked about again.
 _REMEMBERED_DOMAINS = 2048
 _REMEMBERED_DECISIONS = 1 << 16
@@ -64,10 +66,15 @@ class UsagePolicy:
 
 @dataclass(frozen=True, slots=True)
 class VerdictAt:
-    """A verdict, and when the survey that it follows from was made; None: there is none."""
+    """A verdict, and when the survey that it follows from was made; None: there is none.
+
+    `bot` is the crawler that the findings are about.
+    """
 
     verdict: str
     surveyed_at: datetime | None = None
+    bot: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 class StoredSurvey:
@@ -77,6 +84,7 @@ class StoredSurvey:
         self.batch, self.facts = batch, facts
         self._store = store
         self.decide = lru_cache(_REMEMBERED_DECISIONS)(self._decide)
+        self.named = lru_cache(8)(self._named)
 
     @property
     def is_conclusive(self) -> bool:
@@ -96,6 +104,14 @@ class StoredSurvey:
         """Return a stored file, b'' if there is none: after a 4xx the site has no rules."""
         return read_stored(self._store, self.batch, self.facts.registrable_domain, name)
 
+    def crawlers(self) -> list[str]:
+        """Return `*`, and the known AI crawlers that the site names: only they may differ."""
+        stated = self._stated
+        named = {agent for one in stated.statements for agent in one.agents}
+        known = (bot.name for bot in AI_BOTS)
+        own = (it for it in known if it.lower() in named or stated.rules.has_own_group(it))
+        return [EVERYBODY, *own]
+
     @cached_property
     def _stated(self) -> SiteStatements:
         """Return what the site had stated by the time of this survey."""
@@ -103,6 +119,18 @@ class StoredSurvey:
         statements = self.facts.usage.statements if self.facts.usage is not None else []
         rules = Robots.parse(self.read_file(name)) if robots.sha256 else NO_RULES
         return SiteStatements(rules, statements, robots, self.facts.collected_at)
+
+    def _named(self, bots: tuple[str, ...]) -> tuple[str, ...]:
+        """Return one crawler of each treatment: all that the site does not name have the same."""
+        stated = {agent for one in self._stated.statements for agent in one.agents}
+        own = [
+            bot
+            for bot in bots
+            if self._stated.rules.has_own_group(bot)
+            or stated.intersection((bot.lower(), product_token(bot)))
+        ]
+        others = [bot for bot in bots if bot not in own]
+        return (*others[:1], *own)
 
     def _decide(self, bot: str, purpose: Purpose, path: str | None = None) -> Decision:
         """Return the verdict that follows from this survey."""
@@ -174,10 +202,11 @@ class UsageHistory:
         self._store = store
         self._surveys = lru_cache(_REMEMBERED_DOMAINS)(self._read_surveys)
 
-    def verdict(self, url: str, *, bot: str, purpose: str, at: datetime) -> VerdictAt:
-        """Return what the site of an address had stated about its path.
+    def verdict(self, url: str, *, bots: tuple[str, ...], purpose: str, at: datetime) -> VerdictAt:
+        """Return what the site of an address had stated to these crawlers about its path.
 
-        The last survey not after `at` counts, else the first one after it.
+        The last survey not after `at` counts, else the first one after it. Of several crawlers, a
+        refusal of one counts, then an allowance of one.
         """
         try:
             parts = urlsplit(url)
@@ -189,8 +218,12 @@ class UsageHistory:
         place = bisect_right([one.facts.collected_at for one in surveys], at)
         chosen = surveys[max(place - 1, 0)]
         path = parts.path + (f"?{parts.query}" if parts.query else "")
-        decision = chosen.decide(bot, parse_purpose(purpose), path or "/")
-        return VerdictAt(decision.verdict, chosen.facts.collected_at)
+        use, found = parse_purpose(purpose), []
+        for bot in chosen.named(bots):
+            decision = chosen.decide(bot, use, path or "/")
+            when = chosen.facts.collected_at
+            found.append(VerdictAt(decision.verdict, when, bot, decision.findings))
+        return min(found, key=lambda one: _STRICTEST.index(one.verdict))
 
     @cached_property
     def _domains(self) -> Mapping[PartitionInfo, frozenset[str]]:

@@ -8,8 +8,12 @@ from itertools import pairwise
 import polars as pl
 
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
+from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.storage.commit.markers import write_marker
+from news_platform.domain_store.staging.stage import staged_fingerprint
+from news_platform.errors import StorageError
+from news_platform.storage.commit.markers import read_inputs, write_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform.takedowns.build_filters import cleaned_later
@@ -38,6 +42,7 @@ def write_catalog(store: ObjectStore, *, inputs: str, workers: int = 8) -> Catal
 def write_catalog_now(store: ObjectStore, *, inputs: str, workers: int = 8) -> CatalogReport:
     """Write the catalog while a takedown is served, which knows what may not be in it."""
     reader = DomainStore(store)
+    _require_buckets(reader, store)
     with ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(reader.catalog, range(reader.buckets)))
     rows = pl.concat(parts).sort("domain")
@@ -52,6 +57,20 @@ def write_catalog_now(store: ObjectStore, *, inputs: str, workers: int = 8) -> C
     totals = {"domains": report.domains, "records": report.records, "bytes": report.bytes}
     write_marker(store, DOMAIN_CATALOG.name, "all", inputs=inputs, report=totals)
     return report
+
+
+def _require_buckets(reader: DomainStore, store: ObjectStore) -> None:
+    """Raise StorageError if a range is marked as built, but files of the store are gone."""
+    for key, inputs in read_inputs(store, STORE).items():
+        if inputs == staged_fingerprint({}):
+            continue
+        for bucket in range_buckets(key, reader.buckets):
+            if reader.manifest(bucket) is None:
+                raise StorageError(
+                    f"bucket {bucket} of the domain store is gone, and the catalog stays as it is: "
+                    f"restore {store.uri(STORE)!r}, or run `store build`",
+                    thing=key,
+                )
 
 
 @dataclass(frozen=True, slots=True)

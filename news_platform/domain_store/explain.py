@@ -11,7 +11,12 @@ from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.datasets.evidence import Evidence
 from news_platform.domain_store.layout import STORE_FILE, bucket_of, entries_path, records_path
 from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.manifest import Manifest, Segment
+from news_platform.domain_store.manifest import (
+    Manifest,
+    Segment,
+    read_bucket_count,
+    read_current,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 from news_platform.takedowns.match import PageAddress
@@ -35,6 +40,7 @@ def explain_page(store: ObjectStore, page: PageAddress) -> StoreAnswer:
     found = [
         (segment, row)
         for segment in manifest.segments
+        if segment.files
         for row in _records(store, segment, page.domain)
         if page.is_same(str(row["url"] or ""))
     ]
@@ -76,8 +82,8 @@ def explain_domain(store: ObjectStore, domain: str) -> Iterator[Evidence]:
 def _manifest(store: ObjectStore, domain: str) -> Manifest | None:
     if not store.exists(STORE_FILE):
         return None
-    lookup = DomainStore(store)
-    return lookup.manifest(bucket_of(domain, lookup.buckets))
+    bucket = bucket_of(domain, read_bucket_count(store))
+    return read_current(store, bucket, with_batches=True).manifest
 
 
 def _records(store: ObjectStore, segment: Segment, domain: str) -> list[dict[str, object]]:
@@ -99,15 +105,10 @@ def _record(store: ObjectStore, segment: Segment, row: dict[str, object]) -> Evi
         "stored",
         f"The domain store has the page of {row['day'] or 'an unknown day'}, "
         f"among the records of {row['domain']} in batch {batch}.",
-        at=_taken_at(segment, batch),
+        at=datetime.fromtimestamp(segment.live[batch].taken_at, UTC),
         source=source,
         details={"url": str(row["url"]), "day": str(row["day"]), "language": str(row["language"])},
     )
-
-
-def _taken_at(segment: Segment, batch: str) -> datetime | None:
-    entry = segment.batches.get(batch)
-    return datetime.fromtimestamp(entry.taken_at, UTC) if entry else None
 
 
 def _nothing(store: ObjectStore, domain: str) -> Iterator[Evidence]:

@@ -205,14 +205,14 @@ _FRAME_ROWS = 64
 
 
 def read_manifests(store: ObjectStore) -> Mapping[int, Manifest]:
-    """Return the newest manifest of every bucket that was built; none without a store."""
+    """Return the newest manifest of every built bucket, with its batches; none without a store."""
     if not store.exists(STORE_FILE):
         return {}
     numbers = range(read_bucket_count(store))
     # On an object store each read is a round trip.
     with ThreadPoolExecutor(_CONCURRENT_READS) as pool:
-        found = pool.map(lambda bucket: read_current(store, bucket).manifest, numbers)
-        return {bucket: manifest for bucket, manifest in enumerate(found) if manifest}
+        found = pool.map(lambda bucket: read_current(store, bucket, with_batches=True), numbers)
+        return {bucket: one.manifest for bucket, one in enumerate(found) if one.manifest}
 
 
 def iter_batch_pieces(
@@ -227,7 +227,7 @@ def _iter_fragments(
     store: ObjectStore, manifest: Manifest, batch: str
 ) -> Iterator[tuple[Fragment, Iterator[memoryview]]]:
     for segment in manifest.segments:
-        if batch in segment.live:
+        if segment.files and batch in segment.live:
             yield from _iter_segment(store, segment, batch)
 
 

@@ -79,6 +79,11 @@ def records_path(bucket: int, name: str) -> str:
     return f"{STORE}/records/{bucket}/{name}.parquet"
 
 
+def batches_path(bucket: int, name: str) -> str:
+    """Return the list of the batches that a segment holds."""
+    return f"{STORE}/batches/{bucket}/{name}.json"
+
+
 def index_path(bucket: int, name: str) -> str:
     """Return the immutable index of one generation."""
     return f"{STORE}/index/{bucket}/{name}.jsonl"
@@ -106,7 +111,7 @@ def current_path(bucket: int) -> str:
 
 def bucket_folders(bucket: int) -> tuple[str, ...]:
     """Return all folders that hold files of one bucket."""
-    kinds = ("data", "entries", "records", "index", "manifests")
+    kinds = ("data", "entries", "records", "batches", "index", "manifests")
     return tuple(f"{STORE}/{kind}/{bucket}" for kind in kinds)
 
 

@@ -156,6 +156,7 @@ class DomainStore:
             )
             for bucket in buckets
             for segment in getattr(self.manifest(bucket), "segments", ())
+            if segment.files
         ]
         rows = pl.concat(frames) if frames else pl.LazyFrame(schema=RECORDS.schema)
         rows = without_hidden(rows, RECORDS, self.hidden)

@@ -1,5 +1,9 @@
 """The generations of a bucket: their manifests, how one is committed, and what may be deleted.
 
+A manifest names its segments, whose number the tiers bound. The batches of a segment stand in a
+file of their own, which builders read and lookups do not: ten years of days are 3,650 batches, and
+each build writes the manifest twice.
+
 A commit writes a new manifest, then replaces CURRENT by compare-and-set. CURRENT is a copy of the
 newest manifest, so one read opens a bucket. File names are derived from the manifest that the files
 are added to. After a commit on top of that manifest, none of these names can be committed any more:
@@ -11,13 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import count
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from news_platform.domain_store.layout import (
     STORE_FILE,
     BuildOptions,
+    batches_path,
     bucket_folders,
     current_path,
     entries_path,
@@ -57,21 +62,33 @@ class BatchEntry:
     taken_at: int
 
 
+Batches = Mapping[str, BatchEntry]
+_BATCHES = TypeAdapter(dict[str, BatchEntry])
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Immutable files that hold some batches; those in `dropped` were replaced or removed."""
+    """Immutable files that hold some batches; those in `dropped` were replaced or removed.
+
+    A batch without records in the bucket is held, too, so that it is not looked for again; a
+    segment of such batches alone has no data files.
+    """
 
     name: str
     bucket: int
     files: tuple[DataFile, ...]
-    batches: Mapping[str, BatchEntry]
+    # The name of the file with its batches.
+    listing: str
+    # None as parsed, see `with_batches`; not part of the manifest.
+    batches: Annotated[Batches | None, Field(exclude=True)] = None
     dropped: tuple[str, ...] = ()
     # Lookups with `since` skip a segment by it. None in manifests that have no dated records.
     last_day: date | None = None
 
     @property
-    def live(self) -> Mapping[str, BatchEntry]:
-        """Return the batches that were not dropped."""
+    def live(self) -> Batches:
+        """Return the batches that were not dropped; they must have been read."""
+        assert self.batches is not None, "read_current(..., with_batches=True) reads them"
         return {name: batch for name, batch in self.batches.items() if name not in self.dropped}
 
     @property
@@ -82,9 +99,11 @@ class Segment:
     @property
     def paths(self) -> Iterator[str]:
         """Yield every file that belongs to the segment."""
-        yield from (file.path for file in self.files)
-        yield entries_path(self.bucket, self.name)
-        yield records_path(self.bucket, self.name)
+        yield batches_path(self.bucket, self.listing)
+        if self.files:
+            yield from (file.path for file in self.files)
+            yield entries_path(self.bucket, self.name)
+            yield records_path(self.bucket, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +124,7 @@ class Index:
 class Manifest:
     """One generation of a bucket.
 
-    `empty` has the inputs of batches without records in this bucket. `retired` has the Unix second
-    since which each older file is no longer needed.
+    `retired` has the Unix second since which each older file is no longer needed.
     """
 
     bucket: int
@@ -116,14 +134,12 @@ class Manifest:
     # A manifest of a later format fails the validation instead of being misread.
     format: Literal[1] = 1
     segments: tuple[Segment, ...] = ()
-    empty: Mapping[str, str] = field(default_factory=dict)
     retired: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def batch_inputs(self) -> dict[str, str]:
         """Return the inputs of every batch in this generation."""
-        live = {name: batch.inputs for part in self.segments for name, batch in part.live.items()}
-        return {**self.empty, **live}
+        return {name: batch.inputs for part in self.segments for name, batch in part.live.items()}
 
     @property
     def paths(self) -> set[str]:
@@ -223,14 +239,55 @@ def check_bucket_count(manifest: Manifest | None, buckets: int) -> Manifest | No
     return manifest
 
 
-def read_current(store: ObjectStore, bucket: int) -> Current:
-    """Read the newest generation of a bucket."""
+def read_current(store: ObjectStore, bucket: int, *, with_batches: bool = False) -> Current:
+    """Read the newest generation of a bucket; builders need the batches of its segments, too."""
     path = current_path(bucket)
     try:
         body, info = store.read_with_info(path)
     except NotFound:
         return Current(None, None)
-    return Current(parse_manifest(body, store.uri(path)), info.etag)
+    manifest = parse_manifest(body, store.uri(path))
+    return Current(read_batches(store, manifest) if with_batches else manifest, info.etag)
+
+
+def read_batches(
+    store: ObjectStore,
+    manifest: Manifest,
+    *,
+    known: Manifest | None = None,
+    is_repair: bool = False,
+) -> Manifest:
+    """Read which batches the segments hold, but for those that `known` has read already.
+
+    With `is_repair` a segment whose list is gone holds nothing: its batches are built again.
+    """
+    read = {one.listing: one.batches for one in known.segments} if known else {}
+
+    def batches(segment: Segment) -> Batches:
+        found = read.get(segment.listing)
+        return _read_listing(store, segment, is_repair) if found is None else found
+
+    segments = (replace(one, batches=batches(one)) for one in manifest.segments)
+    return replace(manifest, segments=tuple(segments))
+
+
+def _read_listing(store: ObjectStore, segment: Segment, is_repair: bool) -> Batches:
+    path = batches_path(segment.bucket, segment.listing)
+    try:
+        return _BATCHES.validate_json(store.read(path))
+    except NotFound:
+        if is_repair:
+            return {}
+        raise
+    except ValidationError as error:
+        where = store.uri(path)
+        message = f"{where!r} is not a list of batches: delete it and run `store repair`"
+        raise StorageError(message, thing=where) from error
+
+
+def dump_batches(batches: Batches) -> bytes:
+    """Return the list of a segment's batches as JSON."""
+    return _BATCHES.dump_json(dict(batches))
 
 
 def commit(store: ObjectStore, base: Current, change: Callable[[int], Manifest]) -> Manifest:

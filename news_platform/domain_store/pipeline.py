@@ -6,10 +6,11 @@ Readers see either the old or the new generation, never a mix.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ROOT as DATASET
@@ -26,13 +27,15 @@ from news_platform.domain_store.building.builder import (
 )
 from news_platform.domain_store.building.verify import Damage, find_damage
 from news_platform.domain_store.data_files import open_uploads, scratch_errors
-from news_platform.domain_store.layout import BuildOptions, range_buckets, staged_path
+from news_platform.domain_store.layout import BuildOptions, range_buckets, range_keys, staged_path
 from news_platform.domain_store.manifest import (
     Current,
     Manifest,
     Segment,
     check_bucket_count,
     claim_bucket_count,
+    gc_bucket,
+    read_batches,
     read_current,
     refresh_view,
 )
@@ -163,10 +166,31 @@ def repair_buckets(
 
 
 def compact_buckets(
-    buckets: Iterable[int], *, store: ObjectStore, options: BuildOptions, now: datetime
+    buckets: Iterable[int],
+    *,
+    store: ObjectStore,
+    options: BuildOptions,
+    now: datetime,
+    staged: Staged | None = None,
 ) -> BuildReport:
     """Merge all segments of each bucket into one; single batches can still be replaced."""
-    return _each_bucket(_compact, buckets, store=store, options=options, now=now)
+    return _each_bucket(_compact, buckets, staged, store=store, options=options, now=now)
+
+
+def compact_store(
+    store: ObjectStore, *, options: BuildOptions, now: datetime
+) -> Iterator[tuple[int, int]]:
+    """Compact the store; yield, per range, the bytes written and the files deleted.
+
+    Files go that were replaced longer ago than the grace period.
+    """
+    staged = read_staged(store, options.buckets)
+    # Range by range, because the batches of all buckets would not fit into memory.
+    for key in range_keys(options.buckets):
+        numbers = range_buckets(key, options.buckets)
+        report = compact_buckets(numbers, store=store, options=options, now=now, staged=staged)
+        files = sum(gc_bucket(store, bucket, options=options, now=now) for bucket in numbers)
+        yield report.total("bytes_written"), files
 
 
 Step = Callable[[Builder, int, Current, Staged], BucketReport | None]
@@ -175,6 +199,7 @@ Step = Callable[[Builder, int, Current, Staged], BucketReport | None]
 def _each_bucket(
     step: Step,
     buckets: Iterable[int],
+    staged: Staged | None = None,
     *,
     store: ObjectStore,
     options: BuildOptions,
@@ -184,11 +209,12 @@ def _each_bucket(
     claimed = claim_bucket_count(store, options.buckets)
     # On an object store each read is a round trip, and a range has 16 buckets.
     with ThreadPoolExecutor(options.uploads) as pool:
-        currents = list(pool.map(lambda bucket: read_current(store, bucket), numbers))
+        read = partial(_read_current, store, is_repair=step is not _compact)
+        currents = list(pool.map(read, numbers))
     for current in currents:
         check_bucket_count(current.manifest, claimed)
     # List after reading the manifests: a batch in a manifest but not in the list was removed.
-    staged = read_staged(store, claimed)
+    staged = staged or read_staged(store, claimed)
     if step is not _compact:
         manifests = [current.manifest for current in currents]
         require_allowed(building_removal(store, manifests, staged), options)
@@ -202,6 +228,17 @@ def _each_bucket(
     return BuildReport(staged, tuple(reports))
 
 
+def _read_current(
+    store: ObjectStore, bucket: int, *, known: Manifest | None = None, is_repair: bool = False
+) -> Current:
+    current = read_current(store, bucket)
+    if current.manifest is None:
+        return current
+    return replace(
+        current, manifest=read_batches(store, current.manifest, known=known, is_repair=is_repair)
+    )
+
+
 def _run_until_done(
     step: Step, builder: Builder, *, bucket: int, current: Current, staged: Staged
 ) -> BucketReport:
@@ -212,7 +249,7 @@ def _run_until_done(
         try:
             while (report := step(builder, bucket, current, staged)) is not None:
                 done = _sum(done, report)
-                current = read_current(builder.store, bucket)
+                current = _read_current(builder.store, bucket, known=report.manifest)
             if current.manifest is not None:
                 refresh_view(builder.store, current.manifest)
             lost: tuple[str, ...] = ()
@@ -222,7 +259,7 @@ def _run_until_done(
         except (Conflict, NotFound) as error:
             failure = error
             LOG.info("bucket %d changed during its build, starting over: %s", bucket, error)
-            current = read_current(builder.store, bucket)
+            current = _read_current(builder.store, bucket, is_repair=step is not _compact)
             staged = read_staged(builder.store, builder.buckets)
             _require_no_lost_batch(current, staged, bucket)
             latest = Takedowns.read(builder.store, now=builder.now, use="removal")
@@ -247,7 +284,7 @@ def _repair(builder: Builder, bucket: int, current: Current, staged: Staged) -> 
         held = replace(manifest, segments=(*damage.intact, *stuck))
         return _apply_changes(builder, bucket, current, staged, intact=held, stuck=stuck)
     if not any(has_expired(segment, staged) for segment in manifest.segments):
-        nothing = replace(manifest, segments=(), empty={})
+        nothing = replace(manifest, segments=())
         return _apply_changes(builder, bucket, current, staged, intact=nothing)
     if stuck:
         lost = _expired_batches(stuck, staged)
@@ -257,7 +294,7 @@ def _repair(builder: Builder, bucket: int, current: Current, staged: Staged) -> 
             thing=manifest.index.path,
         )
     # Staged files are expired, but the segments are whole: a new index is made from their entries.
-    plan = GenerationPlan((), Merge(damage.intact, ()), manifest.empty)
+    plan = GenerationPlan((), Merge(damage.intact, ()))
     manifest, written = builder.write_generation(bucket, current, plan)
     return BucketReport(bucket, len(manifest.batch_inputs), 0, written, manifest)
 
@@ -308,16 +345,12 @@ def _apply_changes(
     # A takedown may have come after the batch was staged, and its removal not have reached it.
     for one in new if builder.takedowns else ():
         require_clean(builder.store, staged, one.batch, bucket, TakedownTarget(builder.takedowns))
-    # Batches without a file in this bucket need no segment, only a note that they were seen.
     held = without_batches(intact, change.dropped)
     names = {segment.name for segment in stuck}
     whole = [segment for segment in held if segment.name not in names]
-    merge = plan_merge(whole, sum(batch.files > 0 for batch in new), fan=builder.options.fan)
+    merge = plan_merge(whole, len(new), fan=builder.options.fan)
     merge = replace(merge, kept=(*merge.kept, *(part for part in held if part.name in names)))
-    old = intact.empty if intact else {}
-    empty = {name: inputs for name, inputs in old.items() if name not in change.dropped}
-    empty |= {batch.batch: batch.inputs for batch in new if not batch.files}
-    manifest, written = builder.write_generation(bucket, current, GenerationPlan(new, merge, empty))
+    manifest, written = builder.write_generation(bucket, current, GenerationPlan(new, merge))
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
     added = sum(staged.size_bytes(batch.batch, bucket) for batch in new)
     return BucketReport(bucket, len(new), len(change.dropped), written, manifest, bytes_added=added)
@@ -354,7 +387,7 @@ def _compact(
     manifest = current.manifest
     if manifest is None or not _is_scattered(manifest):
         return None
-    plan = GenerationPlan((), Merge(manifest.segments, ()), manifest.empty)
+    plan = GenerationPlan((), Merge(manifest.segments, ()))
     manifest, written = builder.write_generation(bucket, current, plan)
     return BucketReport(bucket, 0, 0, written, manifest)
 

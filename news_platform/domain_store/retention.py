@@ -96,7 +96,7 @@ def _taken_at(staged: Staged, manifests: Mapping[int, Manifest], batch: str) -> 
     """Return the Unix second at which the last bucket took the batch over."""
     filled = staged.filled_buckets(batch)
     held = (_segment_of(manifests[bucket], batch) for bucket in filled)
-    return max((segment.batches[batch].taken_at for segment in held), default=0)
+    return max((segment.live[batch].taken_at for segment in held), default=0)
 
 
 def _segment_of(manifest: Manifest, batch: str) -> Segment:
@@ -143,7 +143,7 @@ def old_generations(
 ) -> dict[str, ExpiringUnit]:
     """Return the files by bucket that were replaced longer ago than the grace period."""
     units: dict[str, ExpiringUnit] = {}
-    for bucket in read_manifests(store):
+    for bucket in range(read_bucket_count(store) if store.exists(STORE_FILE) else 0):
         current, before = read_current(store, bucket), now - options.grace
         files = find_unneeded(store, current, bucket=bucket, before=before)
         release = partial(forget_retired, store, current, before=before, now=now)

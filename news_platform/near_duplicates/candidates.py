@@ -7,6 +7,7 @@ Jaccard. Both read their days part by part, so that the window does not fill the
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
@@ -88,6 +89,21 @@ def sketch_of(text: str, options: SketchOptions) -> Sketch | None:
     unique = np.unique(np.array(hashes[0], dtype=np.uint64).astype(np.uint32))
     text_key = hashlib.sha256(unique.tobytes()).hexdigest()[:16]
     return Sketch(text_key, unique, _band_keys(matrix.to_rows()[0], options.rows))
+
+
+def export_sketch(text: str, hashes: int = 64) -> str:
+    """Return a byte each of some MinHashes of a text, in Base64; of a short text, its digest.
+
+    It goes with the rows of an export: later exports can tell what earlier ones hold.
+    """
+    options = SketchOptions()
+    found = shingles(text[: options.max_chars], options.shingle_words)
+    if len(found) < options.min_words - options.shingle_words + 1:
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()[:24]).decode()
+    matrix = RMinHash.digest_matrix_from_token_hash_sets(
+        RMinHash.hash_token_sets([found]), num_perm=hashes, seed=_SEED
+    )
+    return base64.b64encode(bytes(value & 255 for value in matrix.to_rows()[0])).decode()
 
 
 ArticleKey = tuple[str, str, str]

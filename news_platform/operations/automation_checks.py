@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from news_platform.operations.checks import Diagnosis, ok, skipped, warning, wrong
-from news_platform.operations.facts import (
+from news_platform.composition.facts import (
     AutomationFacts,
     DaemonFacts,
     SensorFacts,
     StaleFacts,
 )
+from news_platform.composition.home import CONFIG, find_home
+from news_platform.operations.checks import Diagnosis, ok, skipped, warning, wrong
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import is_paused
 from news_platform.text.readable import age_text, bytes_text
@@ -25,25 +26,25 @@ _LARGE_HOME = 2 << 30
 
 def check_automation(resources: Resources) -> Iterator[Diagnosis]:
     """Judge everything that Dagster's storage knows; only the home if there is none."""
-    home = resources.settings.dagster_home
+    home = find_home(resources.settings)
     if home is None:
         yield skipped(
             "dagster home",
             "DAGSTER_HOME is not set: this root is used by commands alone; daemon, sensors, "
             "queue, stale partitions and checks were not checked",
         )
-    elif not Path(home).is_dir():
+    elif not home.is_dir():
         yield wrong(
             "dagster home",
-            f"DAGSTER_HOME={home!r} is not a folder",
+            f"DAGSTER_HOME={str(home)!r} is not a folder",
             "set it to the absolute folder of Dagster's state, or unset it",
         )
     else:
         # Imported here: Dagster takes seconds to load, and a root of commands alone needs none.
-        from news_platform.operations.automation_facts import read_automation_facts
+        from news_platform.defs.services.automation import read_automation_facts
 
         facts = read_automation_facts(resources)
-        yield _home(Path(home))
+        yield _home(home)
         yield _daemons(facts.daemons)
         yield _sensors(facts.sensors, is_paused=is_paused(resources.data_root.store))
         yield _queue(facts)
@@ -59,7 +60,7 @@ def _home(home: Path) -> Diagnosis:
             f"{home} has {bytes_text(size)}",
             "let the nightly job tidy_dagster run, or lower NEWS_PLATFORM_RETAIN_RUNS_DAYS",
         )
-    if (home / "dagster.yaml").is_file():
+    if (home / CONFIG).is_file():
         return ok("dagster home", f"{home} can be read and has {bytes_text(size)}")
     return warning(
         "dagster home",
@@ -70,6 +71,12 @@ def _home(home: Path) -> Diagnosis:
 
 def _daemons(found: Sequence[DaemonFacts]) -> Diagnosis:
     silent = [one for one in found if not one.is_alive]
+    if silent == found and all(one.age_seconds is None for one in silent):
+        return warning(
+            "daemon",
+            "no daemon has ever run in this home; nothing is requested or started",
+            "start it: `news-platform dev`, or `dagster-daemon run` on a cluster",
+        )
     if not silent:
         return ok("daemon", f"{len(found)} daemons send heartbeats")
     ages = [one.age_seconds for one in silent if one.age_seconds is not None]
@@ -85,11 +92,13 @@ def _daemons(found: Sequence[DaemonFacts]) -> Diagnosis:
 
 def _sensors(found: Sequence[SensorFacts], *, is_paused: bool) -> Diagnosis:
     on = [one for one in found if one.is_on]
+    if not found:
+        return skipped("sensors", "no sensor has ticked yet: they start with the daemon")
     if not on:
         return wrong(
             "sensors",
-            "no sensor has ticked yet, or all are switched off",
-            "start the daemon, and see Automation in the UI",
+            "all sensors are switched off",
+            "switch them on under Automation in the UI",
         )
     failing = [one for one in on if one.error]
     if failing:

@@ -19,15 +19,16 @@ from pathlib import Path
 import psutil
 
 from news_platform.ccnews.pool import estimate
+from news_platform.composition.pausing import day_estimate, pause_text
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.datasets.raw_news import listing_path
 from news_platform.errors import FetchError, NewsPlatformError, StorageError, redacted
 from news_platform.operations.ledger_facts import open_ledger
 from news_platform.resources import Resources, sheets_access
-from news_platform.rss.feed_alarms import AlarmOptions, find_alarms
+from news_platform.rss.feed_alarms import find_alarms
 from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.commit.collected import followed_days
-from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
+from news_platform.storage.commit.root import SAMPLE, read_world, require_data
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url, sqlite_path
 from news_platform.storage.sql.sqlite_file import lock_holders
@@ -37,8 +38,8 @@ from news_platform.web.allowed_hosts import is_loopback
 _PYTHONS = ((3, 11), (3, 13))
 _OLDEST_SQLITE = (3, 35, 0)  # the first with RETURNING
 _SHOWN_PACKAGES = ("news-platform", "dagster", "polars", "sqlalchemy", "obstore")
-# A usual day of the crawl; each WARC has pages of some 45 languages, and four files besides.
-_WARCS_PER_DAY, _FILES_PER_WARC = 18, 49
+# Each WARC has pages of some 45 languages, and four files besides.
+_FILES_PER_WARC = 49
 _PLANNED_DAYS = 7
 # For ledger, logs and temporary files where nothing is collected.
 _LEAST_BYTES, _LEAST_FILES = 1 << 30, 10_000
@@ -111,10 +112,13 @@ def _version(package: str) -> str:
 
 
 def check_root(resources: Resources) -> Diagnosis:
-    """Write, read and delete a small object, as every run does."""
+    """Write, read and delete a small object, as every run does; a read-only root is only read."""
     store = resources.data_root.store
     require_data(store)
     world = read_world(store) or "not yet claimed"
+    if store.local_folder is not None and not os.access(store.local_folder, os.W_OK):
+        text = f"{store.url} ({world}) can be read, but not written"
+        return warning("root", text, "to collect or remove anything, mount it writable")
     path, body = _probe_path(), b"probe"
     store.put(path, body)
     try:
@@ -124,10 +128,8 @@ def check_root(resources: Resources) -> Diagnosis:
     if not is_same:
         return wrong("root", f"{store.url} returns other bytes than it was given", "check the disk")
     text = f"{store.url} ({world}) can be read and written"
-    if is_paused(store):
-        return warning(
-            "root", f"{text}; all sensors are paused", "`news-platform resume` starts them again"
-        )
+    if pause := pause_text(store, resources.settings):
+        return warning("root", text, pause)
     return ok("root", text)
 
 
@@ -176,16 +178,14 @@ def _clock_finding(seconds: float, other: str) -> Diagnosis:
 def check_space(resources: Resources) -> Iterator[Diagnosis]:
     """Compare free bytes and inodes with what the next days of the crawl need."""
     store, settings = resources.data_root.store, resources.settings
-    warcs = settings.ccnews.max_warcs or _WARCS_PER_DAY
     is_collecting = read_world(store) != SAMPLE and bool(followed_days(store))
-    plan = estimate([None] * (warcs if is_collecting else 0), workers=settings.ccnews.workers)
+    plan = day_estimate(settings) if is_collecting else estimate([], workers=1)
     if (folder := store.local_folder) is not None:
         stat = os.statvfs(folder)
         yield space_finding("disk", folder, stat.f_bavail * stat.f_frsize, plan.output_bytes)
         # Some file systems have no fixed number of inodes and report 0.
         free = stat.f_favail if stat.f_files else sys.maxsize
-        files = warcs * _FILES_PER_WARC if is_collecting else 0
-        yield space_finding("inodes", folder, free, files)
+        yield space_finding("inodes", folder, free, plan.warcs * _FILES_PER_WARC)
     scratch = Path(tempfile.gettempdir())
     yield space_finding(
         "scratch", scratch, psutil.disk_usage(str(scratch)).free, plan.scratch_bytes
@@ -351,14 +351,14 @@ def check_feeds(resources: Resources) -> Diagnosis:
             return skipped("feeds", "there is no ledger yet")
         found = find_alarms(
             engine,
-            options=AlarmOptions(),
             now=resources.clock.now(),
-            kinds=("silent", "failing", "listing"),
+            kinds=("silent", "failing", "listing", "unreachable"),
         )
     if not found:
         return ok("feeds", "no feed is silent, gone or failing for long")
     first = "; ".join(f"{one.thing}: {one.detail}" for one in found[:_SHOWN])
-    return warning(
+    judge = wrong if any(one.kind == "unreachable" for one in found) else warning
+    return judge(
         "feeds",
         f"{len(found)} feeds are silent, gone or failing: {first}",
         "`news-platform feeds why URL` explains each; see docs/runbook.md, Feeds and articles",

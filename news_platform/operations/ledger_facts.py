@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from news_platform.composition.facts import LedgerFacts
 from news_platform.domain_metadata.queue import QUEUE
 from news_platform.errors import StorageError
-from news_platform.operations.facts import LedgerFacts
 from news_platform.resources import Resources
 from news_platform.rss.ledger.status import counts_by
 from news_platform.rss.ledger.tables import (

@@ -22,8 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from news_platform.errors import NewsPlatformError
-from news_platform.operations.facts import (
+from news_platform.composition.facts import (
     RAW_NEWS,
     AutomationFacts,
     LedgerFacts,
@@ -31,6 +30,7 @@ from news_platform.operations.facts import (
     RootReader,
     metric,
 )
+from news_platform.errors import NewsPlatformError
 from news_platform.operations.ledger_facts import read_ledger_facts
 from news_platform.resources import Resources
 from news_platform.web.allowed_hosts import AllowedHosts, allowed_names
@@ -148,7 +148,7 @@ class PlatformCollector(Collector):
             facts.ledger = read_ledger_facts(self.resources)
         with _source(facts, "dagster"):
             # Imported here: Dagster takes seconds to load, which the explorer's start need not.
-            from news_platform.operations.automation_facts import read_automation_facts
+            from news_platform.defs.services.automation import read_automation_facts
 
             facts.automation = read_automation_facts(self.resources)
         return facts

@@ -6,7 +6,7 @@ What each feed says is kept in `feed_items`, for what the page does not state.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from news_platform.articles.article import (
     ExtractedPage,
     PageAsked,
     PageVerdict,
+    believed_date,
     fits,
     guess_category,
     judge_page,
@@ -33,10 +34,6 @@ _WORD = re.compile(r"\w+")
 # A shorter text of a feed is a teaser, not an article.
 _FEW_CHARACTERS = 250
 FEED = "feed"
-
-
-# A zone that is missing or wrong, or an article of tomorrow; what is later was never published.
-_AHEAD = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +56,6 @@ class FeedItem:
     content: str = ""
     image_url: str = ""
     is_paywalled: bool = False
-
-
-def believed_date(
-    stated: datetime | None, *, now: datetime
-) -> tuple[datetime | None, datetime | None]:
-    """Return when an article was published, and the stated date if it is too far ahead for that."""
-    if stated is None or stated <= now + _AHEAD:
-        return stated, None
-    return None, stated
 
 
 def merge_article(article: Article, item: FeedItem) -> Article:
@@ -259,8 +247,6 @@ def _item_row(row_id: int, feed_url: str, entry: FeedEntry, *, now: datetime) ->
         "summary": entry.summary,
         "content": content.text,
         "image_url": content.image_url,
-        "enclosures": content.enclosures,
-        "comments_url": content.comments_url,
         "is_paywalled": content.is_metered,
         "item_hash": entry.item_hash,
         "changed_at": now,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -44,6 +44,8 @@ from news_platform.web.urls import canonical_url
 # Detection is right 99.8 % of the time from here on.
 _MIN_PROBABILITY = 0.8
 _SAMPLED_ENTRIES = 20
+# Whoever stops a check of hundreds of feeds keeps all but the last of them.
+_REGISTERED_AT_ONCE = 20
 _DEFAULT = FeedSettings()
 _MISSING_STATUSES = frozenset((404, 410))
 # Reasons of a FetchError for which our own guard refuses the address.
@@ -91,6 +93,10 @@ RECHECKS: dict[str, Recheck] = {
 }
 
 
+# Feeds that a person may want all the same.
+ACCEPTABLE = ("stale", "undated", "language")
+
+
 def next_check_at(outcome: str, *, tries: int, now: datetime) -> datetime | None:
     """Return when to check again after this outcome came `tries` times in a row."""
     if outcome == ACTIVE:
@@ -111,6 +117,8 @@ class DiscoveryOptions:
     parsers: int = 1
     # A person wants these feeds, be they old, without dates, or in another language.
     accepts_any: bool = False
+    # Also look at feeds that are registered already.
+    recheck: bool = False
     takedowns: Takedowns = NO_TAKEDOWNS
 
 
@@ -152,6 +160,10 @@ class DiscoveryReport:
     checked: tuple[CheckedFeed, ...]
 
 
+OnRegistered = Callable[[Sequence[CheckedFeed]], object]
+"""Called with candidates that have just been registered."""
+
+
 async def discover_feeds(
     engine: sa.Engine,
     candidates: Iterable[str],
@@ -160,38 +172,66 @@ async def discover_feeds(
     pool: Pool,
     options: DiscoveryOptions,
     now: datetime,
-    recheck: bool = False,
     access: FeedAccess | None = None,
+    on_registered: OnRegistered = len,
 ) -> DiscoveryReport:
     """Fetch each candidate, a feed or a site, and register it with its outcome.
 
-    Candidates that are registered already are skipped unless `recheck` is True, or the time has
-    come to look at them again.
+    Candidates that are registered already are skipped unless the options say so, or the time has
+    come to look at them again. Those that were checked are registered as it goes, also if a person
+    ends the check.
     """
     # Two spellings of one URL are one candidate.
     by_canonical = {canonical_candidate(url): url for url in map(scrub_text, candidates)}
-    known = set() if recheck else known_feeds(engine, now=now)
+    known = set() if options.recheck else known_feeds(engine, now=now)
     allowed = {k: url for k, url in by_canonical.items() if not options.takedowns.covers(k)}
     fresh = [url for canonical, url in allowed.items() if canonical not in known]
     semaphore = asyncio.Semaphore(options.concurrency)
     given = access or FeedAccess()
     own = {**await asyncio.to_thread(read_own_settings, engine), **given.own}
     run = _DiscoveryRun(fetcher, pool, options, now, FeedAccess(own, given.secrets))
-    answers = await run_concurrently(run.check(semaphore, url) for url in fresh)
-    # A candidate may lead to a feed that is taken down: neither is registered.
-    checked = [one for one in answers if not options.takedowns.covers_url(one.feed_url)]
-    refused = len(by_canonical) - len(allowed) + len(answers) - len(checked)
-    registered = await asyncio.to_thread(_register, engine, checked, now=now)
-    outcomes = Counter(one.outcome for one, _ in registered)
+    place = {url: number for number, url in enumerate(fresh)}
+    finished: list[CheckedFeed] = []
+    registered: list[tuple[CheckedFeed, str]] = []
+
+    async def register() -> None:
+        batch, finished[:] = finished[:], []
+        done = await asyncio.to_thread(_register, engine, batch, now=now)
+        registered.extend(done)
+        await asyncio.to_thread(on_registered, [one for one, _ in done])
+
+    async def check(url: str) -> None:
+        one = await run.check(semaphore, url)
+        # A candidate may lead to a feed that is taken down: neither is registered.
+        if not options.takedowns.covers_url(one.feed_url):
+            finished.append(one)
+        if len(finished) >= _REGISTERED_AT_ONCE:
+            await register()
+
+    try:
+        await run_concurrently(map(check, fresh))
+    finally:
+        await register()
+        outcomes = Counter(one.outcome for one, _ in registered)
+        await asyncio.to_thread(_write_counts, engine, outcomes, now=now)
     registrations = Counter(registration for _, registration in registered)
+    refused = len(by_canonical) - len(allowed) + len(fresh) - len(registered)
     return DiscoveryReport(
         candidates=len(by_canonical),
         known=len(allowed) - len(fresh),
         added=registrations["added"],
         revived=registrations["revived"],
         outcomes=dict(outcomes + Counter({TAKEN_DOWN: refused})),
-        checked=tuple(one for one, _ in registered),
+        checked=tuple(
+            sorted((one for one, _ in registered), key=lambda it: place[it.candidate_url])
+        ),
     )
+
+
+def _write_counts(engine: sa.Engine, outcomes: Counter[str], *, now: datetime) -> None:
+    counts = {f"candidates_{outcome}": count for outcome, count in sorted(outcomes.items())}
+    with write_transaction(engine) as transaction:
+        note_metrics(transaction, "discovery", counts, now=now)
 
 
 def canonical_candidate(url: str) -> str:
@@ -306,12 +346,11 @@ def feed_language(feed: Feed) -> str:
 def _register(
     engine: sa.Engine, checked: Sequence[CheckedFeed], *, now: datetime
 ) -> list[tuple[CheckedFeed, str]]:
-    """Write all results to the ledger; return with each what `_register_feed` did."""
+    """Write some results to the ledger; return with each what `_register_feed` did."""
+    if not checked:
+        return []
     with write_transaction(engine) as transaction:
-        registered = [_register_unit(transaction, one, now=now) for one in checked]
-        counts = Counter(f"candidates_{one.outcome}" for one, _ in registered)
-        note_metrics(transaction, "discovery", counts, now=now)
-    return registered
+        return [_register_unit(transaction, one, now=now) for one in checked]
 
 
 def _register_unit(

@@ -11,7 +11,7 @@ from news_platform.datasets.evidence import Evidence
 from news_platform.datasets.feeds import ARTICLE_SHEETS, ARTICLES, FEEDS
 from news_platform.rss.discovery import RECHECKS, UNLISTED
 from news_platform.rss.feed_admin import FeedFilter, FeedHistory, list_feeds, read_history
-from news_platform.rss.feed_alarms import AlarmOptions, is_silent
+from news_platform.rss.feed_alarms import is_silent
 from news_platform.rss.ledger.article_queue import read_states
 from news_platform.rss.ledger.feed_rows import read_feed, remark_of
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_ITEMS, RAW, REVISIONS, ROBOTS
@@ -183,16 +183,14 @@ def is_feed(engine: sa.Engine, canonical: str) -> bool:
     return read_feed(engine, canonical) is not None
 
 
-def explain_known_feed(
-    engine: sa.Engine, canonical: str, *, alarms: AlarmOptions, now: datetime
-) -> Iterator[Evidence]:
+def explain_known_feed(engine: sa.Engine, canonical: str, *, now: datetime) -> Iterator[Evidence]:
     """Yield the state of a feed, its last polls, and what became of its articles."""
     row = read_feed(engine, canonical)
     if row is None:
         yield Evidence(FEEDS.name, "absent", "The ledger has no feed of this address.")
         return
     history = read_history(engine, canonical)
-    why = explain_feed(row, history, alarms=alarms, now=now)
+    why = explain_feed(row, history, now=now)
     place = f"ledger feeds {canonical}"
     reasons = "; ".join(why.reasons)
     text = f"The feed is {row.status}{f': {reasons}' if reasons else ''}. Next: {why.next_step}."
@@ -284,14 +282,13 @@ class FeedExplanation:
     next_step: str
 
 
-def explain_feed(
-    row: sa.Row[Any], history: FeedHistory, *, alarms: AlarmOptions, now: datetime
-) -> FeedExplanation:
+def explain_feed(row: sa.Row[Any], history: FeedHistory, *, now: datetime) -> FeedExplanation:
     """Return why nothing comes from a feed, its rhythm, and what happens next."""
     reasons = (*_state(row, now=now), *_polls(row, history), *_articles(row, history))
-    silence = _silence(row, alarms, now=now)
+    if is_silent(row, now=now):
+        reasons += (f"it is silent against its own rhythm: {rhythm_text(row, now=now)}",)
     return FeedExplanation(
-        reasons=tuple(filter(None, (*reasons, silence))),
+        reasons=reasons,
         rhythm=rhythm_text(row, now=now),
         next_step=_next_step(row, now=now),
     )
@@ -364,12 +361,6 @@ def _articles(row: sa.Row[Any], history: FeedHistory) -> Iterator[str]:
     top = next(iter(history.reasons.items()), None)
     if top is not None and not history.robots:
         yield f"the most frequent reason of its articles, {top[1]} times: {top[0]}"
-
-
-def _silence(row: sa.Row[Any], alarms: AlarmOptions, *, now: datetime) -> str:
-    if not is_silent(row.last_entry_date, row.usual_gap_seconds, options=alarms, now=now):
-        return ""
-    return f"it is silent against its own rhythm: {rhythm_text(row, now=now)}"
 
 
 def _next_step(row: sa.Row[Any], *, now: datetime) -> str:

@@ -4,7 +4,7 @@ So SQL over the datasets also sees why nothing comes: `feeds` has the last state
 `feed_polls` and `pending_articles` have the rows of a day, written again when they change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -83,13 +83,19 @@ def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Expo
 
 def changed_days(engine: sa.Engine) -> list[date]:
     """Return the days that have an article changed since the last export, by `stored_at`."""
-    since = int(read_config(engine, _CURSOR) or 0)
-    chosen = sa.select(RAW.c.stored_at).where(
-        RAW.c.stored_at.is_not(None), RAW.c.changed_seq > since
-    )
     with read_transaction(engine) as connection:
-        moments = connection.execute(chosen).scalars()
-        return sorted({moment.astimezone(UTC).date() for moment in moments})
+        return _changed_days(connection, RAW.c.stored_at, _CURSOR)
+
+
+def _changed_days(
+    connection: sa.Connection, moment: sa.Column[datetime], cursor: str
+) -> list[date]:
+    """Return the days of this column whose rows changed after the one that a Config key names."""
+    since = sa.select(tables.CONFIG.c.value).where(tables.CONFIG.c.key == cursor)
+    seq = int(connection.execute(since).scalar_one_or_none() or 0)
+    chosen = sa.select(moment).where(moment.is_not(None), RAW.c.changed_seq > seq)
+    moments = connection.execute(chosen.execution_options(yield_per=10_000)).scalars()
+    return sorted({found.astimezone(UTC).date() for found in moments})
 
 
 def delta_since(engine: sa.Engine, cursor: int, *, limit: int = 1_000) -> Delta:
@@ -98,31 +104,18 @@ def delta_since(engine: sa.Engine, cursor: int, *, limit: int = 1_000) -> Delta:
     The rows of one transaction stay together, so there may be more than `limit`.
     """
     # Duplicates are included with their status, so that a copy can drop them too.
-    chosen = (
-        sa.select(*_COLUMNS, RAW.c.status, RAW.c.changed_seq)
-        .where(RAW.c.stored_at.is_not(None), RAW.c.changed_seq > cursor)
-        .order_by(RAW.c.changed_seq, RAW.c.row_id)
-        .limit(limit)
+    changed = sa.select(*_COLUMNS, RAW.c.status, RAW.c.changed_seq).where(
+        RAW.c.stored_at.is_not(None), RAW.c.changed_seq > cursor
     )
+    ordered = changed.order_by(RAW.c.changed_seq, RAW.c.row_id)
     with read_transaction(engine) as connection:
-        rows = [dict(row._mapping) for row in connection.execute(chosen)]
-        rows += _rest_of_change(connection, rows, limit=limit)
+        rows = [dict(row._mapping) for row in connection.execute(ordered.limit(limit))]
+        if len(rows) == limit:
+            # The rest of the last transaction, so that no cursor points into it.
+            last = rows[-1]
+            is_rest = (RAW.c.changed_seq == last["changed_seq"], RAW.c.row_id > last["row_id"])
+            rows += [dict(row._mapping) for row in connection.execute(ordered.where(*is_rest))]
     return Delta(tuple(rows), rows[-1]["changed_seq"] if rows else cursor)
-
-
-def _rest_of_change(
-    connection: sa.Connection, rows: list[dict[str, Any]], *, limit: int
-) -> list[dict[str, Any]]:
-    """Return the remaining rows of the last transaction, so that no cursor points into it."""
-    if len(rows) < limit:
-        return []
-    last = rows[-1]
-    chosen = sa.select(*_COLUMNS, RAW.c.status, RAW.c.changed_seq).where(
-        RAW.c.stored_at.is_not(None),
-        RAW.c.changed_seq == last["changed_seq"],
-        RAW.c.row_id > last["row_id"],
-    )
-    return [dict(row._mapping) for row in connection.execute(chosen.order_by(RAW.c.row_id))]
 
 
 def write_day(
@@ -132,21 +125,15 @@ def write_day(
 
     Articles that are taken down are left out.
     """
-    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    chosen = (
-        sa.select(*_COLUMNS)
-        .where(*IS_ARTICLE, RAW.c.stored_at >= start, RAW.c.stored_at < start + timedelta(days=1))
-        .order_by(RAW.c.row_id)  # the same rows give the same bytes
-    )
+    start, end = _bounds(day)
+    of_day = (*IS_ARTICLE, RAW.c.stored_at >= start, RAW.c.stored_at < end)
+    chosen = sa.select(*_COLUMNS).where(*of_day).order_by(RAW.c.row_id)
     with read_transaction(engine) as connection:
-        rows = (row._mapping for row in connection.execute(chosen))
-        frame = article_frame(row for row in rows if not _is_taken_down(row, takedowns))
-    path = articles_path(day.isoformat())
-    if frame.is_empty():
-        store.delete([path])
-    else:
-        write_table(store, path, frame, ARTICLES)
-    return frame.height
+        found = connection.execute(chosen)
+        rows = [row for row in found if not _is_taken_down(row._mapping, takedowns)]
+    if not rows:
+        store.delete([articles_path(day.isoformat())])
+    return _write(rows, store, ARTICLES, day)
 
 
 def _has_taken_down(engine: sa.Engine, takedowns: Takedowns, days: Iterable[date]) -> bool:
@@ -164,16 +151,6 @@ def _has_taken_down(engine: sa.Engine, takedowns: Takedowns, days: Iterable[date
 
 def _is_taken_down(row: Any, takedowns: Takedowns) -> bool:
     return takedowns.covers(row["article_url_canon"]) or takedowns.covers_url(row["article_url"])
-
-
-def article_frame(rows: Iterable[Any]) -> pl.DataFrame:
-    """Return ledger rows as a DataFrame with the columns of the articles dataset."""
-    lists = {name for name, dtype in ARTICLES.schema.items() if isinstance(dtype, pl.List)}
-    columns: dict[str, list[Any]] = {name: [] for name in ARTICLES.schema}
-    for row in rows:
-        for name, values in columns.items():
-            values.append(list(row[name]) if name in lists else row[name])
-    return pl.DataFrame(columns, schema=dict(ARTICLES.schema))
 
 
 # The Config key of the change up to which the daily files are complete, and of the day after which
@@ -195,18 +172,33 @@ def write_feed_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> 
     """Write today's feeds, and the polls and articles of all days that changed since the last."""
     today = now.astimezone(UTC).date()
     # Read before the rows: a change in between is then written twice, not lost.
-    newest = newest_seq(engine)
-    since, written = int(read_config(engine, _FEEDS_CURSOR) or 0), read_config(engine, _FEEDS_DAY)
-    polled = _days_since(date.fromisoformat(written) if written else today, today)
+    newest, written = newest_seq(engine), read_config(engine, _FEEDS_DAY)
+    first = date.fromisoformat(written) if written else today
+    polled = [first + timedelta(days=n) for n in range((today - first).days + 1)]
     with read_transaction(engine) as connection:
-        changed = _changed_days(connection, since=since)
+        changed = _changed_days(connection, RAW.c.found_at, _FEEDS_CURSOR)
     places = {FEEDS.name: [today], FEED_POLLS.name: polled, PENDING_ARTICLES.name: changed}
     marked = {name: [day.isoformat() for day in days] for name, days in places.items()}
     with cleaned_later(store, marked), read_transaction(engine) as connection:
+
+        def write(dataset: Dataset, day: date, source: sa.Table, *where: Any) -> int:
+            chosen = sa.select(*(source.c[name] for name in dataset.schema)).where(*where)
+            # The same rows give the same bytes.
+            found = connection.execute(chosen.order_by(*source.primary_key))
+            return _write(found.all(), store, dataset, day)
+
+        polls, at = tables.FEED_POLLS, tables.FEED_POLLS.c.polled_at
         report = FeedDaysReport(
-            feeds=_write(connection, store, FEEDS, today, _select(tables.FEEDS, FEEDS)),
-            polls=sum(_write_polls(connection, store, day) for day in polled),
-            articles=sum(_write_articles(connection, store, day) for day in changed),
+            feeds=write(FEEDS, today, tables.FEEDS),
+            polls=sum(
+                write(FEED_POLLS, day, polls, at >= start, at < end)
+                for day in polled
+                for start, end in [_bounds(day)]
+            ),
+            articles=sum(
+                write(PENDING_ARTICLES, day, RAW, *found_between(connection, *_bounds(day)))
+                for day in changed
+            ),
         )
     with write_transaction(engine) as change:
         write_config(change, _FEEDS_CURSOR, str(newest), now=now)
@@ -214,52 +206,19 @@ def write_feed_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> 
     return report
 
 
-def _days_since(first: date, last: date) -> list[date]:
-    return [first + timedelta(days=n) for n in range((last - first).days + 1)]
-
-
-def _changed_days(connection: sa.Connection, *, since: int) -> list[date]:
-    chosen = sa.select(RAW.c.found_at).where(RAW.c.changed_seq > since)
-    moments = connection.execute(chosen.execution_options(yield_per=10_000)).scalars()
-    return sorted({moment.astimezone(UTC).date() for moment in moments})
-
-
-def _write_polls(connection: sa.Connection, store: ObjectStore, day: date) -> int:
-    polls, (start, end) = tables.FEED_POLLS, _bounds(day)
-    of_day = (polls.c.polled_at >= start, polls.c.polled_at < end)
-    chosen = _select(polls, FEED_POLLS).where(*of_day).order_by(polls.c.id)
-    return _write(connection, store, FEED_POLLS, day, chosen)
-
-
-def _write_articles(connection: sa.Connection, store: ObjectStore, day: date) -> int:
-    chosen = _select(RAW, PENDING_ARTICLES).where(*found_between(connection, *_bounds(day)))
-    return _write(connection, store, PENDING_ARTICLES, day, chosen.order_by(RAW.c.row_id))
-
-
 def _bounds(day: date) -> tuple[datetime, datetime]:
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     return start, start + timedelta(days=1)
 
 
-def _select(source: sa.Table, table: Dataset) -> sa.Select[Any]:
-    chosen = sa.select(*(source.c[name] for name in table.schema))
-    # The same rows give the same bytes.
-    return chosen.order_by(source.c.feed_url_canon) if source is tables.FEEDS else chosen
-
-
-def _write(
-    connection: sa.Connection, store: ObjectStore, table: Dataset, day: date, chosen: sa.Select[Any]
-) -> int:
-    frame = _frame(connection.execute(chosen), table)
-    if frame.is_empty():
-        return 0
-    write_table(store, day_path(table, day.isoformat()), frame, table)
-    return frame.height
-
-
-def _frame(rows: Iterable[Any], table: Dataset) -> pl.DataFrame:
-    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [() for _ in table.schema]
-    return pl.DataFrame(
-        {name: list(values) for name, values in zip(table.schema, columns, strict=True)},
-        schema=dict(table.schema),
-    )
+def _write(rows: Sequence[sa.Row[Any]], store: ObjectStore, dataset: Dataset, day: date) -> int:
+    """Write rows with the columns of a dataset as the file of a day, if there are any."""
+    if rows:
+        columns = zip(dataset.schema, zip(*rows, strict=True), strict=True)
+        # The ledger's lists are tuples.
+        lists = {
+            name: [list(it) if isinstance(it, tuple) else it for it in v] for name, v in columns
+        }
+        frame = pl.DataFrame(lists, schema=dict(dataset.schema))
+        write_table(store, day_path(dataset, day.isoformat()), frame, dataset)
+    return len(rows)

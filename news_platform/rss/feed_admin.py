@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from news_platform.errors import InputError
-from news_platform.rss.discovery import REMOVED
+from news_platform.rss.discovery import ACCEPTABLE, REMOVED
 from news_platform.rss.feed_list import OPML
 from news_platform.rss.feed_settings import (
     FeedSettings,
@@ -19,7 +19,14 @@ from news_platform.rss.feed_settings import (
     parse_settings,
     settings_text,
 )
-from news_platform.rss.ledger.feed_rows import POLLED, RESUMED, in_group, read_feed, upsert_feed
+from news_platform.rss.ledger.feed_rows import (
+    NOT_ACCEPTED,
+    POLLED,
+    RESUMED,
+    in_group,
+    read_feed,
+    upsert_feed,
+)
 from news_platform.rss.ledger.tables import FEED_POLLS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.sql.engine import read_transaction
@@ -124,8 +131,10 @@ def resume_feed(engine: sa.Engine, row: sa.Row[Any]) -> None:
 
     Raise InputError for a feed that discovery did not accept.
     """
-    if row.status in ("rejected", "unreachable"):
-        cure = f"`feeds add {row.feed_url} --force` accepts it"
+    if row.status in NOT_ACCEPTED:
+        cure = f"`feeds recheck {row.feed_url}` looks at it again"
+        if row.verdict in ACCEPTABLE:
+            cure = f"`feeds add {row.feed_url} --force` accepts it"
         message = f"{row.feed_url!r} is {row.status} ({row.verdict}): {cure}"
         raise InputError(message, thing=row.feed_url)
     _update(engine, row.feed_url_canon, remark="", **RESUMED)

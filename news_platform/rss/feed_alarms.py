@@ -9,7 +9,7 @@ message that failed is sent again.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
@@ -19,32 +19,22 @@ from news_platform.rss.ledger.tables import CONFIG, FEED_ALARMS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import found_between
 from news_platform.storage.sql.engine import read_transaction
 
-AlarmKind = Literal["silent", "failing", "listing", "text_share"]
-KINDS: tuple[AlarmKind, ...] = ("silent", "failing", "listing", "text_share")
-# The publisher says that the feed will not come back: only a person ends its alarms.
-_IS_GONE = sa.and_(FEEDS.c.status == "gone", FEEDS.c.last_status == 410)
-
-
-@dataclass(frozen=True, slots=True)
-class AlarmOptions:
-    """When silence is an alarm."""
-
-    # Of the usual gap between two entries.
-    silence_factor: float = 5.0
-    # Many sites publish nothing at night or on Sundays.
-    silence_hours: float = 24.0
-    # Most outages of a site are shorter.
-    failing_hours: float = 24.0
-    # Of the usual share of articles with text: below it, a redesign has broken the extraction.
-    text_share_fall: float = 0.5
-    # Shares are compared over these days, of at least so many articles.
-    recent_days: float = 2.0
-    usual_days: float = 7.0
-    recent_articles: int = 5
-    usual_articles: int = 20
-    # A source that rarely has texts cannot lose them.
-    usual_share: float = 0.5
-    text_characters: int = 200
+AlarmKind = Literal["silent", "failing", "listing", "unreachable", "text_share"]
+KINDS: tuple[AlarmKind, ...] = get_args(AlarmKind)
+# Of the usual gap between two entries; but many sites publish nothing at night or on Sundays.
+_SILENT_GAPS = 5.0
+_SILENT_FOR = timedelta(hours=24)
+# Most outages of a site are shorter.
+_FAILING_FOR = timedelta(hours=24)
+# Of the usual share of articles with text: below it, a redesign has broken the extraction.
+_TEXT_SHARE_FALL = 0.5
+# Shares are compared over these days, of at least so many articles.
+_RECENT, _RECENT_ARTICLES = timedelta(days=2), 5
+_USUAL, _USUAL_ARTICLES = timedelta(days=7), 20
+# A source that rarely has texts cannot lose them.
+_USUAL_SHARE = 0.5
+_TEXT_CHARACTERS = 200
+_GONE = "its site says 410 Gone: `feeds remove` ends the alarm, `feeds resume` polls it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +47,18 @@ class FeedAlarm:
 
 
 def find_alarms(
-    engine: sa.Engine, *, options: AlarmOptions, now: datetime, kinds: Sequence[str] = KINDS
+    engine: sa.Engine, *, now: datetime, kinds: Sequence[str] = KINDS
 ) -> list[FeedAlarm]:
     """Return all alarms of these kinds, sorted."""
-    finders = {
-        "silent": _silent_feeds,
-        "failing": _failing_feeds,
-        "listing": _refused_listing,
-        "text_share": _textless_sources,
-    }
     with read_transaction(engine) as connection:
         known = {(kind, thing): began_at for kind, thing, began_at in _open_alarms(connection)}
-        found = [
-            alarm
-            for kind in kinds
-            for alarm in finders[kind](
-                connection,
-                {thing: began_at for (own, thing), began_at in known.items() if own == kind},
-                options=options,
-                now=now,
-            )
-        ]
-    return sorted(found, key=lambda alarm: (alarm.kind, alarm.thing))
+        found = [*_feeds(connection, known, now=now), *_refused_listing(connection)]
+        found += _unreachable(connection)
+        if "text_share" in kinds:
+            sources = {thing: at for (kind, thing), at in known.items() if kind == "text_share"}
+            found += _textless_sources(connection, sources, now=now)
+    chosen = (alarm for alarm in found if alarm.kind in kinds)
+    return sorted(chosen, key=lambda alarm: (alarm.kind, alarm.thing))
 
 
 def _open_alarms(connection: sa.Connection) -> list[tuple[str, str, datetime]]:
@@ -88,105 +68,74 @@ def _open_alarms(connection: sa.Connection) -> list[tuple[str, str, datetime]]:
     return [(kind, thing, began_at) for kind, thing, began_at in rows]
 
 
-def _silent_feeds(
-    connection: sa.Connection,
-    known: Mapping[str, datetime],
-    *,
-    options: AlarmOptions,
-    now: datetime,
+def _feeds(
+    connection: sa.Connection, known: Mapping[tuple[str, str], datetime], *, now: datetime
 ) -> Iterator[FeedAlarm]:
-    """Yield feeds that answer, but have had no entry for long by their own rhythm.
-
-    A silent feed that begins to fail or is gone stays a silent one.
-    """
-    is_answering = sa.and_(FEEDS.c.status == "active", FEEDS.c.failing_since.is_(None))
-    chosen = sa.select(
-        FEEDS.c.feed_url_canon,
-        FEEDS.c.last_entry_date,
-        FEEDS.c.usual_gap_seconds,
-        is_answering.label("is_answering"),
-    ).where(
-        sa.or_(FEEDS.c.status.in_(POLLED), _IS_GONE),
-        FEEDS.c.usual_gap_seconds > 0,
-        FEEDS.c.last_entry_date < now - timedelta(hours=options.silence_hours),
-    )
-    for url, newest, gap, answers in connection.execute(chosen):
-        if is_silent(newest, gap, options=options, now=now) and (answers or url in known):
-            silent_seconds = (now - newest).total_seconds()
-            detail = f"no entry for {_hours(silent_seconds)}, usually one every {_hours(gap)}"
-            yield FeedAlarm("silent", url, detail)
-
-
-def is_silent(
-    newest: datetime | None, usual_gap_seconds: float, *, options: AlarmOptions, now: datetime
-) -> bool:
-    """Return whether a feed has been silent for much longer than its own rhythm."""
-    if newest is None or not usual_gap_seconds:
-        return False
-    usual = timedelta(seconds=options.silence_factor * usual_gap_seconds)
-    return now - newest > max(usual, timedelta(hours=options.silence_hours))
-
-
-def _failing_feeds(
-    connection: sa.Connection,
-    _known: Mapping[str, datetime],
-    *,
-    options: AlarmOptions,
-    now: datetime,
-) -> Iterator[FeedAlarm]:
-    failing = FEEDS.c.failing_since <= now - timedelta(hours=options.failing_hours)
-    columns = (FEEDS.c.feed_url_canon, FEEDS.c.failing_since, FEEDS.c.last_status, FEEDS.c.status)
-    is_alarm = sa.or_(sa.and_(FEEDS.c.status.in_(POLLED), failing), _IS_GONE)
-    for url, since, answer, status in connection.execute(sa.select(*columns).where(is_alarm)):
-        if status == "gone":
-            detail = (
-                "its site says 410 Gone: `feeds remove` ends the alarm, `feeds resume` polls it"
-            )
-        else:
-            last = f"status {answer}" if answer else "no answer"
+    """Yield feeds that fail, and feeds without an entry for long by their own rhythm."""
+    feeds = FEEDS.c
+    # The publisher says that the feed will not come back: only a person ends its alarms.
+    is_gone = sa.and_(feeds.status == "gone", feeds.last_status == 410)
+    for row in connection.execute(sa.select(FEEDS).where(feeds.status.in_(POLLED) | is_gone)):
+        url, since = row.feed_url_canon, row.failing_since
+        # A silent feed that begins to fail or is gone stays a silent one.
+        is_answering = row.status == "active" and since is None
+        if is_silent(row, now=now) and (is_answering or ("silent", url) in known):
+            yield FeedAlarm("silent", url, _silence(row, now=now))
+        if row.status == "gone":
+            yield FeedAlarm("failing", url, _GONE)
+        elif since is not None and now - since >= _FAILING_FOR:
+            last = f"status {row.last_status}" if row.last_status else "no answer"
             detail = f"polls fail for {_hours((now - since).total_seconds())}, last: {last}"
-        yield FeedAlarm("failing", url, detail)
+            yield FeedAlarm("failing", url, detail)
 
 
-def _refused_listing(
-    connection: sa.Connection,
-    _known: Mapping[str, datetime],
-    *,
-    options: AlarmOptions,
-    now: datetime,
-) -> Iterator[FeedAlarm]:
+def is_silent(feed: sa.Row[Any], *, now: datetime) -> bool:
+    """Return whether a feed has been silent for much longer than its own rhythm."""
+    if feed.last_entry_date is None or not feed.usual_gap_seconds:
+        return False
+    usual = timedelta(seconds=_SILENT_GAPS * feed.usual_gap_seconds)
+    return bool(now - feed.last_entry_date > max(usual, _SILENT_FOR))
+
+
+def _silence(feed: sa.Row[Any], *, now: datetime) -> str:
+    silent = _hours((now - feed.last_entry_date).total_seconds())
+    return f"no entry for {silent}, usually one every {_hours(feed.usual_gap_seconds)}"
+
+
+def _refused_listing(connection: sa.Connection) -> Iterator[FeedAlarm]:
     """Yield the root's list of feeds if it would retire so many that a person is to confirm it."""
     problem = sa.select(CONFIG.c.value).where(CONFIG.c.key == LISTING_PROBLEM, CONFIG.c.value != "")
     for detail in connection.execute(problem).scalars():
         yield FeedAlarm("listing", "feeds.opml", detail)
 
 
+def _unreachable(connection: sa.Connection) -> Iterator[FeedAlarm]:
+    """Yield one alarm if most feeds that people named could not be reached when they were added."""
+    is_lost = sa.case((FEEDS.c.status == "unreachable", 1), else_=0)
+    count = sa.select(sa.func.count(), sa.func.sum(is_lost)).where(FEEDS.c.origin != "")
+    named, lost = connection.execute(count).one()
+    if named and lost > named / 2:
+        detail = f"{lost} of {named} feeds could not be reached: is the network down?"
+        yield FeedAlarm("unreachable", "feeds", f"{detail} `feeds recheck` checks them again")
+
+
 def _textless_sources(
-    connection: sa.Connection,
-    known: Mapping[str, datetime],
-    *,
-    options: AlarmOptions,
-    now: datetime,
+    connection: sa.Connection, known: Mapping[str, datetime], *, now: datetime
 ) -> Iterator[FeedAlarm]:
     """Yield sources whose pages gave texts until recently: their template has changed."""
-    usual = _shares_before(connection, now, options)
-    recent = _text_shares(connection, now - timedelta(days=options.recent_days), now, options)
+    usual = _shares_before(connection, now)
+    recent = _text_shares(connection, now - _RECENT, now)
     for source, (articles, share) in recent.items():
         usual_articles, usual_share = usual.get(source, (0, 0.0))
         if source in known:
             # Its usual share is by now that of the changed template: look at what was before.
-            before = _shares_before(connection, known[source], options, source=source)
+            before = _shares_before(connection, known[source], source=source)
             _, usual_share = before.get(source, (0, 0.0))
-            is_alarm = share < options.text_share_fall * usual_share
+            is_judged = True
         else:
-            is_known = usual_articles >= options.usual_articles
-            is_alarm = (
-                is_known
-                and usual_share >= options.usual_share
-                and articles >= options.recent_articles
-                and share < options.text_share_fall * usual_share
-            )
-        if is_alarm:
+            is_known = usual_articles >= _USUAL_ARTICLES and usual_share >= _USUAL_SHARE
+            is_judged = is_known and articles >= _RECENT_ARTICLES
+        if is_judged and share < _TEXT_SHARE_FALL * usual_share:
             detail = f"{share:.0%} of {articles} articles have a text, usually {usual_share:.0%}"
             yield FeedAlarm("text_share", source, detail)
     # Without a new article nothing shows that its pages have been mended.
@@ -195,24 +144,18 @@ def _textless_sources(
 
 
 def _shares_before(
-    connection: sa.Connection, moment: datetime, options: AlarmOptions, *, source: str = ""
+    connection: sa.Connection, moment: datetime, *, source: str = ""
 ) -> dict[str, tuple[int, float]]:
     """Return the shares that were usual for an alarm at this moment."""
-    recent_from = moment - timedelta(days=options.recent_days)
-    usual_from = recent_from - timedelta(days=options.usual_days)
-    return _text_shares(connection, usual_from, recent_from, options, source=source)
+    recent_from = moment - _RECENT
+    return _text_shares(connection, recent_from - _USUAL, recent_from, source=source)
 
 
 def _text_shares(
-    connection: sa.Connection,
-    start: datetime,
-    end: datetime,
-    options: AlarmOptions,
-    *,
-    source: str = "",
+    connection: sa.Connection, start: datetime, end: datetime, *, source: str = ""
 ) -> dict[str, tuple[int, float]]:
     """Return the articles that were read, and the share whose page gave a text, by source."""
-    has_text = sa.and_(RAW.c.clean_text_len >= options.text_characters, RAW.c.text_source != "feed")
+    has_text = sa.and_(RAW.c.clean_text_len >= _TEXT_CHARACTERS, RAW.c.text_source != "feed")
     # A duplicate proves nothing about its page, and neither does a page that was not fetched.
     was_read = sa.or_(RAW.c.status == "stored", RAW.c.status == "error")
     chosen = (

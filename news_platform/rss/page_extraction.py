@@ -8,7 +8,7 @@ from news_platform.articles.page_model import load_page_model, page_features
 from news_platform.errors import InputError
 from news_platform.html.decode import html_text
 from news_platform.isolation.worker import report
-from news_platform.rss.feed_content import text_of_markup
+from news_platform.rss.feeds import text_of_markup
 from news_platform.text.language import detect
 
 FeedPage = tuple[bytes, str, str | None, str]

@@ -24,6 +24,7 @@ from news_platform.rss.discovery import (
     DiscoveryOptions,
     DiscoveryReport,
     FeedAccess,
+    OnRegistered,
     discover_feeds,
 )
 from news_platform.rss.export import ExportReport, export_days
@@ -55,8 +56,8 @@ def run_discovery(
     fetch: FetchOptions,
     options: DiscoveryOptions,
     now: datetime,
-    recheck: bool = False,
     access: FeedAccess | None = None,
+    on_registered: OnRegistered = len,
 ) -> DiscoveryReport:
     """Fetch candidate feeds and sites and register each with its outcome."""
     return _over_web(
@@ -69,8 +70,8 @@ def run_discovery(
             pool=pool,
             options=options,
             now=now,
-            recheck=recheck,
             access=access,
+            on_registered=on_registered,
         ),
     )
 

@@ -16,7 +16,7 @@ from news_platform.isolation.pool import Done, Outcome, Pool
 from news_platform.rss.article_columns import article_columns, merge_article, read_item
 from news_platform.rss.article_files import WorkPlaces, read_page
 from news_platform.rss.feed_settings import FeedSettings
-from news_platform.rss.ledger.article_store import rewrite_article
+from news_platform.rss.ledger.article_store import lock_stored, rewrite_article
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.status import HAS_PAGE, is_older
 from news_platform.rss.ledger.tables import RAW
@@ -147,8 +147,12 @@ def _rewrite(
     if not article.clean_text.strip():
         return "no_text"
     columns = article_columns(article, item, url=row.article_url_canon, now=now)
-    reference = places.write_full_text(row.url_hash, article.full_text)
     links = tuple(url_hash(link) for link in article.out_links)
-    columns |= {"full_text_ref": reference, "full_text_expired_at": None}
     with write_transaction(engine) as transaction:
-        return rewrite_article(transaction, row.row_id, columns, link_hashes=links, now=now)
+        stored = lock_stored(transaction, row.row_id, row.page_ref)
+        if stored is None:
+            return "gone"
+        # While the row is locked: the file of a newer text must not be overwritten.
+        reference = places.write_full_text(row.url_hash, article.full_text)
+        columns |= {"full_text_ref": reference, "full_text_expired_at": None}
+        return rewrite_article(transaction, stored, columns, link_hashes=links, now=now)

@@ -24,12 +24,12 @@ from news_platform.rss.ledger.tables import (
 )
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
 from news_platform.rss.sheets.outbox import GONE, SHEET_ROWS, mark_gone
+from news_platform.storage.chunks import chunked
 from news_platform.storage.engines import RemovedRows
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.row_roles import (
     CoveredValues,
-    chunks,
     count_rows,
     delete_rows,
     find_values,
@@ -132,12 +132,12 @@ class _Covered:
         raw, index = RAW.c, ARTICLES_INDEX.c
         ids, hashes = set(), set[str](values.get(index.url_hash, ()))
         for column in (raw.article_url, raw.article_url_canon, raw.url_hash):
-            for part in chunks(values.get(column, ())):
+            for part in chunked(values.get(column, ())):
                 chosen = sa.select(raw.row_id, raw.url_hash).where(column.in_(part))
                 for row_id, url_hash in connection.execute(chosen):
                     ids.add(row_id)
                     hashes.add(url_hash)
-        for part in chunks(values.get(index.article_url_canon, ())):
+        for part in chunked(values.get(index.article_url_canon, ())):
             known = sa.select(index.url_hash).where(index.article_url_canon.in_(part))
             hashes.update(connection.execute(known).scalars())
         return cls(values, frozenset(ids), frozenset(hashes), _own_pages(connection, ids))
@@ -147,10 +147,10 @@ def _own_pages(connection: sa.Connection, row_ids: Collection[int]) -> frozenset
     """Return the references of kept pages that no other article has."""
     chosen = sa.select(RAW.c.page_ref).where(RAW.c.page_ref != "")
     own: set[str] = set()
-    for part in chunks(row_ids):
+    for part in chunked(row_ids):
         own.update(connection.execute(chosen.where(RAW.c.row_id.in_(part))).scalars())
-    for part in chunks(own):
-        shared = sa.select(RAW.c.row_id, RAW.c.page_ref).where(RAW.c.page_ref.in_(part))
+    for refs in chunked(sorted(own)):
+        shared = sa.select(RAW.c.row_id, RAW.c.page_ref).where(RAW.c.page_ref.in_(refs))
         others = connection.execute(shared).all()
         own -= {ref for row_id, ref in others if row_id not in row_ids}
     return frozenset(own)
@@ -179,7 +179,7 @@ def clean_ledger(
         _forget_aliases(transaction, target)
         feeds = found.values.get(FEEDS.c.feed_url_canon, ())
         mark_gone(transaction.connection, rows=found.row_ids, index=found.hashes, feeds=feeds)
-        for part in chunks(found.row_ids):
+        for part in chunked(found.row_ids):
             delete_articles(transaction, part)
         delete_rows(transaction.connection, found.values)
     return RemovedRows(rows, sum(info.size_bytes for info in texts))
@@ -201,7 +201,7 @@ def _free_duplicates(
 ) -> None:
     """Queue the articles again that were only known as duplicates of those that go."""
     index, raw = ARTICLES_INDEX.c, RAW.c
-    for part in chunks(row_ids):
+    for part in chunked(row_ids):
         left = sa.select(index.url_hash, index.article_url_canon).where(
             index.row_id_raw.in_(part), index.reason == "text"
         )

@@ -54,6 +54,7 @@ from news_platform.rss.ledger.article_queue import (
 from news_platform.rss.ledger.article_store import (
     AddressHolder,
     other_holders,
+    owner_of_text,
     retract_article,
     store_article,
     taken_by,
@@ -349,10 +350,13 @@ class _WorkRun:
         columns = article_columns(article, item, url=url, now=now)
         if claim.text_hash and (reason := await self._read(taken_by, claim.row_id, columns)):
             return await self._close(claim, "kept", "error", reason, processed_at=now)
-        # The files first, then the row: a row must never refer to a missing file.
-        reference = await asyncio.to_thread(
-            context.places.write_full_text, url_hash(url), article.full_text
-        )
+        # The files first, then the row: a row must never refer to a missing file. The file of an
+        # article that this one only leads to stays as it is.
+        reference = ""
+        if await self._read(owner_of_text, claim.row_id, columns["url_hash"]) is None:
+            reference = await asyncio.to_thread(
+                context.places.write_full_text, columns["url_hash"], article.full_text
+            )
         if body is not None:
             columns["page_ref"] = await asyncio.to_thread(context.places.write_page, body)
         link_hashes = tuple(url_hash(link) for link in article.out_links)

@@ -5,6 +5,7 @@ The text is indexed, not stored: what a hit shows beside its title is read from 
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -26,7 +27,7 @@ from news_platform.search.query import (
     NotOf,
     Phrase,
 )
-from news_platform.search.words import analyzer, fold
+from news_platform.search.words import STEMMERS, analyzer, fold, form_analyzer, stem
 from news_platform.storage.chunks import chunked
 
 _ANALYZER = "words"
@@ -100,7 +101,7 @@ class IndexAnswer:
 def build_index(folder: Path, articles: Iterable[SearchableArticle]) -> int:
     """Write a new index into an empty folder and return how many articles it holds."""
     index = tantivy.Index(_schema(), path=str(folder))
-    index.register_tokenizer(_ANALYZER, analyzer())
+    _register(index)
     writer = index.writer(_HEAP_BYTES, num_threads=1)
     count = 0
     # The library's thread takes documents from a queue: filled at once, it does not wait for each.
@@ -133,7 +134,7 @@ class IndexReader:
     def __init__(self, folder: Path) -> None:
         self._name = folder.name
         self._index = tantivy.Index.open(str(folder))
-        self._index.register_tokenizer(_ANALYZER, analyzer())
+        _register(self._index)
         # An index never changes: no thread need watch its folder.
         self._index.config_reader(reload_policy="manual")
         self._schema = self._index.schema
@@ -210,7 +211,8 @@ class IndexReader:
     def _query(self, condition: Condition) -> tantivy.Query:
         match condition:
             case Phrase():
-                return self._any([self._phrase(name, condition.words) for name in condition.fields])
+                found = [self._phrase(name, condition.words) for name in condition.fields]
+                return self._any([*found, *self._forms(condition)])
             case Exact():
                 return tantivy.Query.term_query(self._schema, condition.field, condition.value)
             case DayRange():
@@ -239,6 +241,13 @@ class IndexReader:
             return queries[0]
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
 
+    def _forms(self, phrase: Phrase) -> Iterator[tantivy.Query]:
+        """Yield the searches for other forms of a word, by the rules of each language."""
+        for language in STEMMERS if phrase.with_forms else ():
+            found = stem(phrase.words[0], language)
+            with suppress(ValueError):  # an index of an earlier version, until it is built again
+                yield tantivy.Query.term_query(self._schema, _forms_field(language), found)
+
     def _phrase(self, field: str, words: Sequence[str]) -> tantivy.Query:
         if len(words) == 1:
             query = tantivy.Query.term_query(self._schema, field, words[0], "position")
@@ -260,6 +269,9 @@ def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     for name in TEXT_FIELDS:
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="position")
+    for language in STEMMERS:
+        name = _forms_field(language)
+        builder.add_text_field(name, tokenizer_name=name, index_option="basic")
     for name in EXACT_FIELDS:
         builder.add_text_field(name, stored=True, fast=True, tokenizer_name="raw")
     builder.add_text_field("url_hash", stored=True, tokenizer_name="raw", index_option="basic")
@@ -270,11 +282,24 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
+def _forms_field(language: str) -> str:
+    return f"forms_{language}"
+
+
+def _register(index: tantivy.Index) -> None:
+    index.register_tokenizer(_ANALYZER, analyzer())
+    for language in STEMMERS:
+        index.register_tokenizer(_forms_field(language), form_analyzer(language))
+
+
 def _document(article: SearchableArticle) -> tantivy.Document:
     document = tantivy.Document()
     add = document.add_text
-    add("title", fold(article.title))
-    add("text", fold(article.text))
+    title, text = fold(article.title), fold(article.text)
+    add("title", title)
+    add("text", text)
+    if article.language in STEMMERS:
+        add(_forms_field(article.language), f"{title}\n{text}")
     if article.authors:
         add("authors", fold("\n".join(article.authors)))
     if article.section:

@@ -196,7 +196,7 @@ def with_snippets(query: str, hits: Sequence[Hit], read: ReadRows) -> Iterator[F
     part = max(_LEAST_READ_CHARACTERS, min(MOST_READ_CHARACTERS, _READ_CHARACTERS // len(hits)))
     for hit in hits:
         text = texts.get((hit.day, hit.url_hash), "")
-        yield FoundArticle(hit, snippet(text, phrases, read=part))
+        yield FoundArticle(hit, snippet(text, phrases, read=part, language=hit.language))
 
 
 def read_rows(store: ObjectStore, query: Query) -> pl.DataFrame:

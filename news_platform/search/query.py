@@ -3,7 +3,8 @@
     words, "phrases", AND OR NOT -word (brackets), field:word, field:"phrase",
     day:2025-11-01, day:2025-11-01..2025-11-07
 
-Words that stand side by side must all occur. Anything else of the syntax of other search engines,
+Words that stand side by side must all occur, in any of their forms; a "word" in quotes occurs as it
+is written. Anything else of the syntax of other search engines,
 such as wildcards, is refused instead of being searched as something else.
 """
 
@@ -28,10 +29,14 @@ _MAX_RANGE_DAYS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """These words, side by side in one of the fields; a single word is a phrase of one."""
+    """These words, side by side in one of the fields; a single word is a phrase of one.
+
+    A word that stands without quotes and without a field is found in all its forms.
+    """
 
     words: tuple[str, ...]
     fields: tuple[str, ...] = DEFAULT_FIELDS
+    with_forms: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +229,8 @@ class _Parser:
         if not found:
             raise self._error(token, "expected letters or digits")
         self._count(token, len(found))
-        return Phrase(found, fields)
+        is_word = token.kind == "word" and len(found) == 1 and fields == DEFAULT_FIELDS
+        return Phrase(found, fields, with_forms=is_word)
 
     def _refuse_foreign_syntax(self, token: _Token) -> None:
         if found := _FOREIGN_SYNTAX.search(token.text):

@@ -31,7 +31,7 @@ from news_platform.search.publish import (
 )
 from news_platform.search.query import AllOf, AnyOf, DayRange, Exact
 from news_platform.storage.commit.markers import Marker, fingerprint, read_markers
-from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.storage.units import wanted_inputs
 
 _CONCURRENT_TRANSFERS = 8
@@ -66,9 +66,10 @@ def delete_old_copies(store: ObjectStore, folder: Path) -> int:
 class IndexCache:
     """Open the indexes of days and months, from copies in a folder of this machine.
 
-    The copy of a local index consists of links: tantivy writes a lock beside the files it opens,
-    and a reader writes nothing under the root. The oldest copies are deleted when all of them
-    together exceed `max_bytes`.
+    Indexes of a local root are copied, too: a process that has mapped a file is killed (SIGBUS)
+    when somebody cuts it, tantivy writes a lock beside the files it opens, and a reader writes
+    nothing under the root. The oldest copies are deleted when all of them together exceed
+    `max_bytes`.
     """
 
     def __init__(self, store: ObjectStore, folder: Path, *, max_bytes: int) -> None:
@@ -102,14 +103,21 @@ class IndexCache:
     def _open(self, place: IndexPlace) -> IndexReader | None:
         source = index_folder(place.key, place.build)
         copy = self._folder / f"{place.key}-{place.build}"
-        for _ in range(_OPEN_ATTEMPTS):
-            if not copy.exists() and not self._fetch(source, copy):
+        for attempt in range(_OPEN_ATTEMPTS):
+            is_kept = copy.exists()
+            if not is_kept and not self._fetch(source, copy):
                 return None
             # Another thread or process may have trimmed the copy meanwhile.
             with suppress(FileNotFoundError):
                 os.utime(copy)
-                # Before trimming: an open index survives that its files are deleted.
-                reader = _opened(copy)
+                try:
+                    # Before trimming: an open index survives that its files are deleted.
+                    reader = _opened(copy)
+                except StorageError:
+                    _remove_whole(copy)
+                    if is_kept and not attempt:
+                        continue  # only the copy may be damaged
+                    raise
                 self._trim(keep=copy)
                 return reader
         raise StorageError(
@@ -122,17 +130,13 @@ class IndexCache:
         files = list(self._store.list(source))
         if not files:
             return False
-        with _new_folder(copy) as part, ThreadPoolExecutor(_CONCURRENT_TRANSFERS) as pool:
-            self.fetched_bytes += sum(pool.map(lambda info: self._copy(info, part), files))
+        try:
+            with _new_folder(copy) as part, ThreadPoolExecutor(_CONCURRENT_TRANSFERS) as pool:
+                fetched = pool.map(lambda info: _download(self._store, info, part), files)
+                self.fetched_bytes += sum(fetched)
+        except NotFound:
+            return False  # the build was deleted meanwhile
         return True
-
-    def _copy(self, info: ObjectInfo, folder: Path) -> int:
-        """Link a local file, or download a remote one; return the bytes that were fetched."""
-        local, target = self._store.local_folder, folder / info.path.rpartition("/")[2]
-        if local is not None:
-            target.symlink_to((local / info.path).absolute())
-            return 0
-        return _download(self._store, info, target)
 
     def _trim(self, *, keep: Path) -> None:
         """Delete the oldest copies above the limit, and what killed processes left behind."""
@@ -201,7 +205,7 @@ def day_ranges(days: Iterable[str]) -> Iterator[DayRange]:
         yield DayRange(first.isoformat(), last.isoformat())
 
 
-def _opened(folder: Path) -> IndexReader | None:
+def _opened(folder: Path) -> IndexReader:
     """Open a copy; raise FileNotFoundError if it was deleted or replaced meanwhile."""
     number = folder.stat().st_ino
     try:
@@ -210,16 +214,13 @@ def _opened(folder: Path) -> IndexReader | None:
     except ValueError as error:
         if folder.stat().st_ino != number:
             raise FileNotFoundError(str(folder)) from error
-        if not all(path.exists() for path in folder.iterdir()):
-            _remove_whole(folder)
-            return None  # links to a build that was deleted meanwhile
         raise damaged_index(folder.name, str(error)) from error
 
 
-def _download(store: ObjectStore, info: ObjectInfo, target: Path) -> int:
+def _download(store: ObjectStore, info: ObjectInfo, folder: Path) -> int:
     with (
         store.stream(info.path, expected_size=info.size_bytes) as source,
-        target.open("wb") as file,
+        (folder / info.path.rpartition("/")[2]).open("wb") as file,
     ):
         while piece := source.read(_COPY_BYTES):
             file.write(piece)

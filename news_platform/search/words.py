@@ -42,6 +42,10 @@ _CYRILLIC_LETTERS = re.compile("[\u0400-\u052f]+")
 _WORD = re.compile(r"\w+")
 # Snippets of long texts come from their beginning, which is what a reader looks at first.
 MOST_READ_CHARACTERS = 10_000
+ELLIPSIS = "…"
+_ENDS = ".!?…。！？"
+# After a letter and before a space: not after the number of a list or the dots of an abbreviation.
+_SENTENCE_END = re.compile(r"(?<=[\w”“\"')»])[.!?…]\s+|[。！？]")
 
 
 def fold(text: str) -> str:
@@ -125,6 +129,45 @@ def analyzer() -> tantivy.TextAnalyzer:
     return builder.filter(tantivy.Filter.remove_long(_LONGEST_WORD_BYTES)).build()
 
 
+# The languages whose word forms are known, each with the name of its stemmer in tantivy.
+STEMMERS = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hu": "hungarian",
+    "it": "italian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+
+
+@cache
+def form_analyzer(language: str) -> tantivy.TextAnalyzer:
+    """Return the tokenizer that reduces the folded words of a language to their stems."""
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    builder = builder.filter(tantivy.Filter.remove_long(_LONGEST_WORD_BYTES))
+    return builder.filter(tantivy.Filter.stemmer(STEMMERS[language])).build()
+
+
+@lru_cache(1 << 16)
+def stem(word: str, language: str) -> str:
+    """Return the stem of a folded word; the word itself in a language without a stemmer."""
+    if language not in STEMMERS:
+        return word
+    return next(iter(form_analyzer(language).analyze(word)), word)
+
+
 _cached = lru_cache(_CACHED_RUNS)(_folded)
 
 
@@ -167,26 +210,59 @@ def snippet(
     *,
     characters: int = 240,
     read: int = MOST_READ_CHARACTERS,
+    language: str = "",
 ) -> Snippet:
     """Return the part of the text with the most different words of the query, in one line.
 
-    It is looked for in the first `read` characters.
+    It is looked for in the first `read` characters. Where it can, it begins and ends with a
+    sentence; an ellipsis stands for what is cut.
     """
     line = " ".join(text[:read].split())
-    wanted = {word for phrase in phrases for word in phrase}
-    places = list(_places(line, wanted))
+    wanted = {stem(word, language) for phrase in phrases for word in phrase}
+    places = list(_places(line, wanted, language))
     before = characters // 4
-    start = _best_start(places, characters - before)
-    start = _word_start(line, max(0, start - before)) if places else 0
-    part = line[start : start + characters]
-    inside = [(a - start, b - start) for a, b, _ in places if start <= a and b <= start + len(part)]
-    return Snippet(part, tuple(inside))
+    first = _best_start(places, characters - before) if places else 0
+    start = _begin(line, first, before)
+    room = characters - (len(ELLIPSIS) if start else 0)
+    last = max((b for _, b, _ in places if b <= start + room), default=start)
+    end = _end(line, start, last, room)
+    lead = ELLIPSIS if start and not _SENTENCE_END.search(line[max(0, start - 3) : start]) else ""
+    shown = (
+        lead
+        + line[start:end].strip()
+        + (ELLIPSIS if end < len(line) and line[end - 1] not in _ENDS else "")
+    )
+    shift = len(lead) - start
+    return Snippet(
+        shown, tuple((a + shift, b + shift) for a, b, _ in places if start <= a and b <= end)
+    )
 
 
-def _places(line: str, wanted: set[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield where a word of the query stands, and which."""
+def _begin(line: str, first: int, before: int) -> int:
+    """Return the beginning of the sentence with the first found word, or of a word near it."""
+    if first <= before:
+        return 0
+    # A sentence may begin twice as far before as a part of one.
+    begins = [one.end() for one in _SENTENCE_END.finditer(line, max(0, first - 2 * before), first)]
+    return begins[-1] if begins else _word_start(line, first - before)
+
+
+def _end(line: str, start: int, last: int, room: int) -> int:
+    """Return where a part ends: after the last sentence that fits, or else after a word."""
+    if len(line) - start <= room:
+        return len(line)
+    limit = start + room - len(ELLIPSIS)
+    sentences = [one.start() + 1 for one in _SENTENCE_END.finditer(line, last, limit)]
+    if sentences:
+        return sentences[-1]
+    space = line.rfind(" ", last, limit)
+    return space if space > start else limit
+
+
+def _places(line: str, wanted: set[str], language: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where a word of the query stands, in any form, and which."""
     for found in _WORD.finditer(line):
-        if hits := wanted.intersection(words(found[0])):
+        if hits := wanted.intersection(stem(word, language) for word in words(found[0])):
             yield found.start(), found.end(), min(hits)
 
 

@@ -16,25 +16,45 @@ from news_platform.server.article_view import article_document, explain_document
 from news_platform.server.documents import (
     API_PREFIX,
     ArticleDocument,
+    AttentionDocument,
     Document,
     DomainDocument,
+    EditsDocument,
     ErrorDocument,
     ExplainDocument,
+    FeedsDocument,
+    OverviewDocument,
     PoliciesDocument,
     SearchDocument,
     StatusDocument,
     error_body,
 )
 from news_platform.server.domain_view import domain_document, policies_document
+from news_platform.server.overview import (
+    attention_document,
+    edits_document,
+    feeds_document,
+    overview_document,
+)
 from news_platform.server.parameters import (
     ArticleParameters,
+    AttentionParameters,
     DomainParameters,
     ExplainParameters,
+    FeedParameters,
     Parameters,
     PolicyChoice,
     SearchParameters,
 )
 from news_platform.server.response_cache import Answer, Make, ResponseCache
+from news_platform.server.stories import (
+    StoriesDocument,
+    StoriesParameters,
+    StoryParameters,
+    TimelineDocument,
+    stories_document,
+    timeline_document,
+)
 
 _JSON = "application/json"
 _REFERENCES = "#/components/schemas/{model}"
@@ -90,6 +110,15 @@ ENDPOINTS: Mapping[str, Endpoint] = {
         ArticleDocument,
         ArticleParameters,
     ),
+    "stories": Endpoint(
+        "Return the stories of a day.", stories_document, StoriesDocument, StoriesParameters
+    ),
+    "stories/{story_id}": Endpoint(
+        "Return how a story went on.",
+        lambda state, asked: timeline_document(state, asked.story_id),
+        TimelineDocument,
+        StoryParameters,
+    ),
     "domains/{domain}": Endpoint(
         "Return what is known about a domain.",
         lambda state, asked: domain_document(state, asked.domain),
@@ -103,7 +132,29 @@ ENDPOINTS: Mapping[str, Endpoint] = {
         ExplainParameters,
     ),
     "policies": Endpoint(
-        "Return who refuses which AI crawler.", policies_document, PoliciesDocument, PolicyChoice
+        "Return who allows and refuses what, to which crawler.",
+        policies_document,
+        PoliciesDocument,
+        PolicyChoice,
+    ),
+    "overview": Endpoint(
+        "Return how much there is, and how fresh it is.",
+        lambda state, _: overview_document(state),
+        OverviewDocument,
+    ),
+    "feeds": Endpoint(
+        "List the feeds, the least healthy first.", feeds_document, FeedsDocument, FeedParameters
+    ),
+    "edits": Endpoint(
+        "Return what publishers changed after they published.",
+        lambda state, _: edits_document(state),
+        EditsDocument,
+    ),
+    "attention": Endpoint(
+        "Return the share of all articles per day that queries find.",
+        attention_document,
+        AttentionDocument,
+        AttentionParameters,
     ),
     "status": Endpoint(
         "Return what is behind, running, waiting or stopped.",

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from news_platform.resources import Resources
 from news_platform.server.api import api_routes, refused_json
 from news_platform.server.app_state import AppState
+from news_platform.server.cdx import cdx_routes
 from news_platform.server.documents import API_PREFIX
 from news_platform.server.guards import ServerOptions, guarded
 from news_platform.server.pages import page_routes, refused_page
@@ -54,7 +55,7 @@ def create_app(
 
     answers = ResponseCache(state, _refuse)
     app = Starlette(
-        routes=[*more_routes, *api_routes(answers), *page_routes(answers)],
+        routes=[*more_routes, *cdx_routes(answers), *api_routes(answers), *page_routes(answers)],
         lifespan=lifespan,
         exception_handlers={404: refuse},
     )

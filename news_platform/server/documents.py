@@ -151,14 +151,20 @@ class DayCountDocument(Document):
 
 
 class FeedDocument(Document):
-    """A feed of a domain."""
+    """A feed."""
 
     feed_url: str
     title: str | None
+    domain: str
+    feed_group: str | None
     status: str
     health_score: int | None
     last_entry_date: datetime | None
     last_crawled: datetime | None
+    usual_gap_seconds: int | None = Field(description="median gap between its entries")
+    interval_seconds: int | None = Field(description="current interval between polls")
+    failing_since: datetime | None
+    notes: str | None = Field(description="why it was rejected, or what failed")
 
 
 class SurveyDocument(Document):
@@ -189,15 +195,21 @@ class PolicyChangeDocument(Document):
     raw_diff: str | None = Field(description="lines that disappeared (-) and appeared (+)")
 
 
-class PolicyDocument(Document):
-    """The policy of a domain's robots.txt for one AI crawler."""
+class VerdictDocument(Document):
+    """What a domain says to a crawler about one purpose, and by which statement."""
 
     domain: str
     country: str | None
-    bot: str
-    policy: str = Field(description="disallow_all, partial, allow or unspecified")
-    own: bool = Field(description="whether a group of robots.txt names the crawler")
-    date: str = Field(description="day of the survey")
+    bot: str = Field(description="crawler; `*`: every crawler without rows of its own")
+    operator: str | None
+    purpose: str = Field(description="index, search, ai_input or ai_train")
+    verdict: str = Field(description="allow, refuse, partial, unspecified or conflicting")
+    since: str | None = Field(description="day of the first survey in a row with this verdict")
+    statement: str | None = Field(description="what it follows from, as stated")
+    system: str | None
+    source: str | None = Field(description="file or page of the statement")
+    line: int | None
+    read_at: datetime | None
 
 
 class DuplicateDocument(Document):
@@ -223,36 +235,86 @@ class DomainDocument(Document):
     feeds: tuple[FeedDocument, ...]
     surveys: tuple[SurveyDocument, ...] = Field(description="newest first")
     changes: tuple[PolicyChangeDocument, ...] = Field(description="newest first")
-    policies: tuple[PolicyDocument, ...] = Field(description="of the newest survey")
+    policies: tuple[VerdictDocument, ...] = Field(description="of the newest survey")
     articles: tuple[ArticleLinkDocument, ...] = Field(description="newest first, at most 20")
     copied_from: tuple[DuplicateDocument, ...] = Field(description="others had the text before")
     copied_by: tuple[DuplicateDocument, ...] = Field(description="others had the text later")
 
 
-class CrawlerDocument(Document):
-    """How the surveyed domains treat one AI crawler."""
-
-    bot: str
-    operator: str | None
-    purpose: str | None
-    disallow_all: int
-    partial: int
-    allow: int
-    unspecified: int
-    share: float = Field(description="share of domains that close everything to it")
-    trend: tuple[float, ...] = Field(description="that share on each of `days`")
-
-
 class PoliciesDocument(Document):
-    """Who refuses which AI crawler, now and over time."""
+    """Who allows and refuses what, since when, and by which statement."""
 
-    domains: int = Field(description="domains with a conclusive survey in the last 90 days")
-    days: tuple[str, ...] = Field(description="days of surveys, oldest first")
-    crawlers: tuple[CrawlerDocument, ...] = Field(description="the most refused first")
-    policies: tuple[PolicyDocument, ...] = Field(description="one page of them")
+    domains: int = Field(description="surveyed domains")
+    purposes: Mapping[str, Mapping[str, int]] = Field(
+        description="domains by purpose and verdict, for crawlers that nobody names"
+    )
+    crawlers: Mapping[str, Mapping[str, int]] = Field(
+        description="domains by named crawler and its verdict on `ai_train`, most refused first"
+    )
+    verdicts: tuple[VerdictDocument, ...] = Field(description="one page of them")
     changes: tuple[PolicyChangeDocument, ...] = Field(description="newest first, at most 50")
-    count: int = Field(description="policies that match in all")
+    count: int = Field(description="verdicts that match in all")
     next_cursor: str | None
+
+
+class OverviewDocument(Document):
+    """What is in here."""
+
+    articles: int
+    domains: int
+    feeds: int = Field(description="feeds that are polled")
+    first_day: str | None
+    last_day: str | None
+    days: Mapping[str, int] = Field(description="articles by day, the newest 60")
+    languages: Mapping[str, int] = Field(description="articles by language, most first")
+
+
+class FeedsDocument(Document):
+    """The feeds, by group and health."""
+
+    count: int
+    groups: Mapping[str, int]
+    statuses: Mapping[str, int]
+    feeds: tuple[FeedDocument, ...] = Field(description="at most 500, the least healthy first")
+
+
+class EditDocument(Document):
+    """A change of an article by its publisher."""
+
+    url: str
+    url_hash: str
+    title: str | None
+    domain: str
+    language: str | None
+    at: datetime
+    revision: int = Field(description="number of the change, or of all changes")
+    parts: tuple[tuple[str, str], ...] = Field(description="same, removed or added, and the text")
+
+
+class EditsDocument(Document):
+    """What publishers changed after they published."""
+
+    edits: tuple[EditDocument, ...] = Field(description="newest first, at most 40")
+    most_edited: tuple[EditDocument, ...] = Field(description="articles with several changes")
+
+
+class SeriesDocument(Document):
+    """The attention that one query found."""
+
+    query: str
+    count: int
+    counts: tuple[int, ...] = Field(description="articles on each of `days`")
+    shares: tuple[float, ...] = Field(description="of all articles of the day")
+    languages: Mapping[str, float] = Field(description="share of the articles in a language")
+    outlets: Mapping[str, float] = Field(description="share of the articles of a domain")
+
+
+class AttentionDocument(Document):
+    """The share of all articles that queries find, day by day."""
+
+    days: tuple[str, ...]
+    totals: tuple[int, ...] = Field(description="all articles of each day")
+    series: tuple[SeriesDocument, ...]
 
 
 class EvidenceDocument(Document):
@@ -292,5 +354,6 @@ class StatusDocument(Document):
     """What is behind, running, waiting or stopped."""
 
     paused: bool
+    pause: str = Field(description="what resuming costs; empty: the root is not paused")
     dagster: bool = Field(description="whether runs and attempts are known")
     assets: tuple[AssetStatusDocument, ...]

@@ -1,49 +1,37 @@
-"""Build the document of a domain, and the tracker of AI policies of the last 90 days."""
+"""Build the document of a domain, and of who allows and refuses what to which crawler."""
 
 import csv
 import io
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 import polars as pl
 
-from news_platform.datasets.feeds import FEEDS, day_path
-from news_platform.domain_metadata.history import (
-    read_history,
-    read_surveys,
-    refusals_by_bot,
-    standing,
-)
-from news_platform.domain_metadata.table import (
-    CHANGES_DATASET,
-    TABLE_DATASET,
-    policy_counts,
-    read_changes,
-)
+from news_platform.domain_metadata.history import read_history
+from news_platform.domain_metadata.table import CHANGES_DATASET, read_changes
+from news_platform.domain_metadata.verdicts import read_usage_verdicts
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.article_view import clusters_around, members_of
 from news_platform.server.documents import (
     ArticleLinkDocument,
     ClusterMemberDocument,
-    CrawlerDocument,
     DayCountDocument,
     DomainDocument,
     DuplicateDocument,
     FeedDocument,
     PoliciesDocument,
     PolicyChangeDocument,
-    PolicyDocument,
     SurveyDocument,
+    VerdictDocument,
 )
-from news_platform.server.parameters import BOTS, PolicyChoice, cursor_at
+from news_platform.server.overview import feed_rows
+from news_platform.server.parameters import EVERYBODY, PolicyChoice, cursor_at
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import NotFound
-from news_platform.storage.parquet import read_table
 from news_platform.text.readable import spreadsheet_cell
-from news_platform.web.urls import registrable_domain, url_host
+from news_platform.web.urls import registrable_domain
 
 _SHOWN_DAYS = 60
 _SHOWN_ARTICLES = 20
@@ -51,7 +39,10 @@ _SHOWN_COPIES = 25
 _SHOWN_SURVEYS = 30
 _SHOWN_CHANGES = 40
 _TRACKED_CHANGES = 50
-CSV_COLUMNS = ("date", "domain", "country", "bot", "policy", "own")
+CSV_COLUMNS = (
+    *("domain", "country", "bot", "operator", "purpose", "verdict", "since"),
+    *("statement", "system", "source", "line", "read_at"),
+)
 
 
 def domain_document(state: AppState, name: str) -> DomainDocument:
@@ -99,7 +90,7 @@ def newest_articles(
             break
         wanted.append(day)
         count += days[day]
-    rows = state.tables.newest(limit=limit, days=wanted, domain=domain)
+    rows = state.tables.newest(limit=limit, days=wanted, domain=[domain] if domain else [])
     for row in rows.iter_rows(named=True):
         if not state.takedowns.covers_url(row["url"]):
             yield ArticleLinkDocument.of(row)
@@ -130,22 +121,7 @@ def _languages(pages: pl.DataFrame) -> Mapping[str, int]:
 
 
 def _feeds(state: AppState, domain: str) -> Iterator[FeedDocument]:
-    for row in state.version.kept("feeds", lambda: _read_feeds(state)):
-        if row["domain"] == domain and not state.takedowns.covers_url(row["feed_url"]):
-            yield FeedDocument.of(row)
-
-
-def _read_feeds(state: AppState) -> list[dict[str, Any]]:
-    """Return all feeds as the newest day of the dataset has them."""
-    paths = sorted(info.path for info in state.store.list(FEEDS.name))
-    days = [path.partition("date=")[2].partition("/")[0] for path in paths]
-    if not days:
-        return []
-    try:
-        rows = read_table(state.store, day_path(FEEDS, max(days)), FEEDS).to_dicts()
-    except NotFound:
-        return []  # replaced at this moment
-    return [{**row, "domain": registrable_domain(url_host(row["feed_url"]))} for row in rows]
+    return (FeedDocument.of(row) for row in feed_rows(state) if row["domain"] == domain)
 
 
 def _copies(
@@ -185,17 +161,14 @@ def _copy(ours: ClusterMemberDocument, other: ClusterMemberDocument) -> Duplicat
 
 
 def policies_document(state: AppState, choice: PolicyChoice) -> PoliciesDocument:
-    """Return the tracker: all crawlers, one page of policies, and the newest changes."""
-    surveys = _surveys(state)
-    now = _standing(surveys)
-    chosen = _chosen(_rows(now), choice)
-    page = chosen.slice(choice.offset, choice.limit)
+    """Return the verdicts: how many of each kind, one page of them, and the newest changes."""
+    rows, chosen = _verdicts(state), _chosen(state, choice)
     end = choice.offset + choice.limit
     return PoliciesDocument(
-        domains=now.height,
-        days=tuple(_survey_days(surveys)),
-        crawlers=state.version.kept("crawlers", lambda: _crawlers(surveys)),
-        policies=tuple(PolicyDocument(**row) for row in page.iter_rows(named=True)),
+        domains=rows["domain"].n_unique(),
+        purposes=_counted(rows.filter(pl.col("bot") == EVERYBODY), "purpose"),
+        crawlers=_crawlers(rows),
+        verdicts=tuple(map(VerdictDocument.of, chosen[choice.offset : end].iter_rows(named=True))),
         changes=tuple(_changes(state, choice)),
         count=chosen.height,
         next_cursor=cursor_at(end) if end < chosen.height else None,
@@ -203,82 +176,45 @@ def policies_document(state: AppState, choice: PolicyChoice) -> PoliciesDocument
 
 
 def policies_csv(state: AppState, choice: PolicyChoice) -> bytes:
-    """Return every survey's policies as CSV, oldest first, so that one sees them change."""
+    """Return all chosen verdicts as CSV."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(CSV_COLUMNS)
-    chosen = _chosen(_rows(_surveys(state)), choice).sort("date", "domain", "bot")
-    writer.writerows(map(spreadsheet_cell, row) for row in chosen.select(CSV_COLUMNS).iter_rows())
+    rows = _chosen(state, choice).select(CSV_COLUMNS)
+    writer.writerows(map(spreadsheet_cell, row) for row in rows.iter_rows())
     return out.getvalue().encode()
 
 
-def domain_policies(state: AppState, domain: str) -> tuple[PolicyDocument, ...]:
-    """Return the policies of a domain's newest survey, refusals first."""
-    rows = _rows(_standing(_surveys(state)).filter(pl.col("domain") == domain))
-    order = {name: place for place, name in enumerate(("disallow_all", "partial", "allow"))}
-    found = [PolicyDocument(**row) for row in rows.iter_rows(named=True)]
-    return tuple(sorted(found, key=lambda one: (order.get(one.policy, 9), one.bot)))
+def domain_policies(state: AppState, domain: str) -> tuple[VerdictDocument, ...]:
+    """Return the verdicts of a domain's newest survey, those of named crawlers last."""
+    rows = _verdicts(state).filter(pl.col("domain") == domain)
+    return tuple(map(VerdictDocument.of, rows.iter_rows(named=True)))
 
 
-def _surveys(state: AppState) -> pl.DataFrame:
-    def read() -> pl.DataFrame:
-        days = read_markers(state.store, TABLE_DATASET)
-        surveys = read_surveys(state.store, max(days)) if days else pl.DataFrame()
-        if surveys.is_empty():
-            return surveys
-        shown = [not state.takedowns.covers_domain(name) for name in surveys["domain"]]
-        return surveys.filter(pl.Series(shown))
-
-    return state.version.kept("surveys", read)
+def _verdicts(state: AppState) -> pl.DataFrame:
+    return state.version.kept("verdicts", lambda: read_usage_verdicts(state.store))
 
 
-def _standing(surveys: pl.DataFrame) -> pl.DataFrame:
-    days = _survey_days(surveys)
-    return standing(surveys, days[-1]) if days else pl.DataFrame(schema=_EMPTY)
+def _chosen(state: AppState, choice: PolicyChoice) -> pl.DataFrame:
+    given = choice.model_dump(include={"bot", "domain", "purpose", "verdict"})
+    if not any(given.values()):
+        return _verdicts(state)
+    return read_usage_verdicts(state.store, **given)
 
 
-_EMPTY = {"domain": pl.String, "country": pl.String, "date": pl.String, "ai_policies": pl.Null}
+def _counted(rows: pl.DataFrame, name: str) -> Mapping[str, Mapping[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    counts = rows.group_by(name, "verdict").agg(pl.col("domain").n_unique())
+    for value, verdict, count in counts.sort("domain", descending=True).iter_rows():
+        found.setdefault(value, {})[verdict] = count
+    return found
 
 
-def _survey_days(surveys: pl.DataFrame) -> list[str]:
-    return sorted(surveys["date"].unique()) if surveys.height else []
-
-
-def _rows(surveys: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per domain and crawler."""
-    if surveys.is_empty():
-        return pl.DataFrame(schema=dict.fromkeys(CSV_COLUMNS, pl.String))
-    rows = surveys.select("date", "domain", "country", "ai_policies").explode("ai_policies")
-    return rows.drop_nulls("ai_policies").unnest("ai_policies").select(CSV_COLUMNS)
-
-
-def _chosen(rows: pl.DataFrame, choice: PolicyChoice) -> pl.DataFrame:
-    wanted = {"bot": choice.bot, "domain": choice.domain, "policy": choice.policy}
-    for name, value in wanted.items():
-        if value:
-            rows = rows.filter(pl.col(name) == value)
-    return rows.sort("domain", "bot")
-
-
-def _crawlers(surveys: pl.DataFrame) -> tuple[CrawlerDocument, ...]:
-    now = _standing(surveys)
-    if now.is_empty():
-        return ()
-    shares = [refusals_by_bot(standing(surveys, day)) for day in _survey_days(surveys)]
-    columns = ("domain", "country", "date", "ai_policies")
-    # The version of the list of crawlers and the file do not matter for counts of one day.
-    same = pl.lit("")
-    counts = policy_counts(now.select(columns).with_columns(ai_list_version=same, rules_file=same))
-    return tuple(
-        CrawlerDocument(
-            **row,
-            operator=BOTS[row["bot"]].operator if row["bot"] in BOTS else None,
-            purpose=BOTS[row["bot"]].purpose if row["bot"] in BOTS else None,
-            share=shares[-1].get(row["bot"], 0.0),
-            trend=tuple(share.get(row["bot"], 0.0) for share in shares),
-        )
-        for row in counts.iter_rows(named=True)
-    )
+def _crawlers(rows: pl.DataFrame) -> Mapping[str, Mapping[str, int]]:
+    named = (pl.col("bot") != EVERYBODY) & (pl.col("purpose") == "ai_train")
+    found = _counted(rows.filter(named), "bot")
+    ordered = sorted(found.items(), key=lambda one: (-one[1].get("refuse", 0), one[0]))
+    return dict(ordered)
 
 
 def _changes(state: AppState, choice: PolicyChoice) -> Iterator[PolicyChangeDocument]:

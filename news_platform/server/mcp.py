@@ -6,6 +6,7 @@ a size.
 """
 
 import io
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -15,13 +16,18 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import anyio.to_thread
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.server.mcpserver.exceptions import (
+    MCPServerError,
+    ResourceError,
+    ResourceNotFoundError,
+    ToolError,
+)
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.usage import usage_policy
-from news_platform.server.answers import answer_text, error_text
+from news_platform.server.answers import ModelAnswer, answer_text, error_text
 from news_platform.server.app_state import AppState
 from news_platform.server.article_view import (
     article_document,
@@ -30,6 +36,7 @@ from news_platform.server.article_view import (
 )
 from news_platform.server.domain_view import domain_document
 from news_platform.server.parameters import SearchParameters
+from news_platform.server.stories import StoriesParameters, stories_document, timeline_document
 from news_platform.server.versions import UNREADABLE
 from news_platform.web.urls import url_hash
 
@@ -48,6 +55,8 @@ _MOST_HITS = 50
 # What is kept is the first group: an escaped backslash, or the two halves of a character.
 _SURROGATE = re.compile(rb"(\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w)|\\u[dD][89a-fA-F]\w\w")
 Day = Annotated[str, Field(description="YYYY-MM-DD, or empty")]
+ToolAnswer = Annotated[CallToolResult, ModelAnswer]
+Find = Callable[[], BaseModel | dict[str, object] | str]
 
 
 def create_mcp(state: AppState) -> MCPServer:
@@ -61,9 +70,15 @@ def create_mcp(state: AppState) -> MCPServer:
     tools = _Tools(state)
     for tool in (
         *(tools.search, tools.article, tools.domain),
-        *(tools.explain, tools.policy, tools.sql),
+        *(tools.explain, tools.policy, tools.sql, tools.stories),
     ):
-        server.add_tool(tool, annotations=_READS, structured_output=False)
+        server.add_tool(tool, annotations=_READS)
+    for uri, read in (
+        ("news://datasets", tools.datasets),
+        ("news://articles/{key}", tools.article_resource),
+        ("news://domains/{name}", tools.domain_resource),
+    ):
+        server.resource(uri, mime_type="application/json")(read)
     return server
 
 
@@ -109,7 +124,7 @@ class _Tools:
         domain: Annotated[str, Field(description="such as bbc.co.uk, or empty")] = "",
         newest_first: bool = False,
         limit: Annotated[int, Field(ge=1, le=_MOST_HITS)] = 10,
-    ) -> str:
+    ) -> ToolAnswer:
         """Search the text of all articles; by default the newest days, best match first."""
 
         def find() -> BaseModel:
@@ -130,7 +145,7 @@ class _Tools:
         self,
         url: Annotated[str, Field(description="address of the article, or its url_hash")],
         day: Day = "",
-    ) -> str:
+    ) -> ToolAnswer:
         """Return an article: text, facts, near-identical articles and provenance."""
 
         def find() -> BaseModel:
@@ -139,16 +154,34 @@ class _Tools:
 
         return await _answered(self._state, find)
 
-    async def domain(self, name: Annotated[str, Field(description="such as bbc.co.uk")]) -> str:
+    async def domain(
+        self, name: Annotated[str, Field(description="such as bbc.co.uk")]
+    ) -> ToolAnswer:
         """Return what is known about a domain: pages, feeds, robots and AI policy, articles."""
         return await _answered(self._state, lambda: domain_document(self._state, name))
 
     async def explain(
         self,
         subject: Annotated[str, Field(description="a URL, a domain or the address of a feed")],
-    ) -> str:
+    ) -> ToolAnswer:
         """Say where a URL, a domain or a feed is in the platform, and why."""
         return await _answered(self._state, lambda: explain_document(self._state, subject))
+
+    async def stories(
+        self,
+        story_id: Annotated[str, Field(description="a story of a day; empty: list them")] = "",
+        day: Day = "",
+        language: Annotated[str, Field(description="such as en, or empty")] = "",
+    ) -> ToolAnswer:
+        """Return how a story went on, or the largest stories of a day, by default the newest."""
+
+        def find() -> BaseModel:
+            if story_id:
+                return timeline_document(self._state, story_id)
+            asked = StoriesParameters.model_validate({"day": day, "language": language})
+            return stories_document(self._state, asked)
+
+        return await _answered(self._state, find)
 
     async def policy(
         self,
@@ -156,7 +189,7 @@ class _Tools:
         bot: Annotated[str, Field(description="crawler as robots.txt names it; * for all")] = "*",
         at: Day = "",
         path: Annotated[str, Field(description="path of one page; empty: the whole site")] = "",
-    ) -> str:
+    ) -> ToolAnswer:
         """Say whether a crawler may use a site for indexing, search, AI input and AI training."""
 
         def find() -> dict[str, object]:
@@ -172,7 +205,7 @@ class _Tools:
     async def sql(
         self,
         query: Annotated[str, Field(description="one SELECT of DuckDB, or `show`")],
-    ) -> str:
+    ) -> ToolAnswer:
         """Run a SELECT over all datasets (all_articles, raw_news, domain_catalog, …), read only.
 
         At most 200 rows and 10 seconds. The query `show` lists the datasets and their columns.
@@ -185,6 +218,22 @@ class _Tools:
 
         return await _answered(self._state, find)
 
+    async def datasets(self) -> str:
+        """Return the datasets that `sql` reads, each with its columns."""
+        return await _text(self._state, lambda: {"datasets": _datasets(self._state)}, ResourceError)
+
+    async def article_resource(self, key: str) -> str:
+        """Return an article by its url_hash."""
+        return await _text(
+            self._state, lambda: article_document(self._state, key), ResourceNotFoundError
+        )
+
+    async def domain_resource(self, name: str) -> str:
+        """Return what is known about a domain."""
+        return await _text(
+            self._state, lambda: domain_document(self._state, name), ResourceNotFoundError
+        )
+
 
 def _datasets(state: AppState) -> dict[str, str]:
     return {
@@ -193,12 +242,17 @@ def _datasets(state: AppState) -> dict[str, str]:
     }
 
 
-async def _answered(
-    state: AppState, find: Callable[[], BaseModel | dict[str, object] | str]
-) -> str:
+async def _answered(state: AppState, find: Find) -> CallToolResult:
+    text = await _text(state, find, ToolError)
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)], structured_content=json.loads(text)
+    )
+
+
+async def _text(state: AppState, find: Find, failure: Callable[[str], MCPServerError]) -> str:
     """Run a function that reads in a thread; return its answer, or raise what a model can read."""
     try:
         found = await anyio.to_thread.run_sync(state.version.retried, find)
     except UNREADABLE as error:
-        raise ToolError(error_text(str(error))) from error
+        raise failure(error_text(str(error))) from error
     return found if isinstance(found, str) else answer_text(found)

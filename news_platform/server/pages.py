@@ -4,8 +4,7 @@ Templates escape every value. Foreign text is never HTML, and its addresses are 
 are http or https.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,6 +18,7 @@ from news_platform.errors import InputError
 from news_platform.search.engine import SearchOptions, cut_facet
 from news_platform.search.index import OTHER
 from news_platform.server import sanitize
+from news_platform.server.api import ENDPOINTS
 from news_platform.server.app_state import AppState, NothingHere
 from news_platform.server.article_view import (
     article_evidence,
@@ -27,41 +27,82 @@ from news_platform.server.article_view import (
     explain_document,
     search_document,
 )
-from news_platform.server.documents import ArticleDocument, HitDocument, SearchDocument
+from news_platform.server.charts import bar_chart, line_chart
+from news_platform.server.documents import (
+    ArticleDocument,
+    ArticleLinkDocument,
+    HitDocument,
+    SearchDocument,
+)
 from news_platform.server.domain_view import (
     domain_document,
     newest_articles,
     policies_csv,
     policies_document,
 )
+from news_platform.server.overview import (
+    attention_csv,
+    attention_document,
+    edits_document,
+    feeds_document,
+    overview_document,
+)
 from news_platform.server.parameters import (
+    EVERYBODY,
     ArticleParameters,
+    AttentionParameters,
+    FeedParameters,
     PolicyChoice,
     Query,
     SearchParameters,
 )
 from news_platform.server.response_cache import Answer, ResponseCache
+from news_platform.server.stories import (
+    StoriesParameters,
+    drawing,
+    stories_document,
+    story_around,
+    timeline_document,
+)
 
-_HTML = "text/html; charset=utf-8"
+_HTML, _CSV = "text/html; charset=utf-8", "text/csv; charset=utf-8"
 _NEWEST = 15
 _POLICIES = 50
 # A page stays below 100 KB: the rest is facts, evidence and the frame.
 _TEXT_BYTES = 45_000
 _SHOWN_EVIDENCE = 60
 _SHOWN_DOMAINS = 200
-# The geometry of charts, in pixels.
-_BAR_HEIGHT = 60
-_BAR_WIDTH = 12
-_GAP = 3
-_LINE_WIDTH, _LINE_HEIGHT = 80, 20
+_LISTED = 100
+_MOST_DAYS = 4_000
 _STATIC = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+
+
+# What the page of the API links to, by the path of an endpoint.
+_EXAMPLES = {
+    "search": "search?q=bridge&limit=5",
+    "explain": "explain?subject=meridian.example",
+    "policies": "policies?purpose=ai_train&verdict=refuse",
+    "overview": "overview",
+    "feeds": "feeds",
+    "edits": "edits",
+    "attention": "attention?q=bridge&q=council",
+    "status": "status",
+}
 
 
 def page_routes(answers: ResponseCache) -> list[Route]:
     """Return the routes of all pages."""
     makers = {
-        "/": _search,
+        "/": _home,
+        "/search": _search,
         "/articles/{url_hash}": _article,
+        "/attention": _attention,
+        "/attention.csv": _attention_csv,
+        "/feeds": _feeds,
+        "/edits": _edits,
+        "/api": _api,
+        "/stories": _stories,
+        "/stories/{story_id}": _story,
         "/domains": _domains,
         "/domains/{domain}": _domain,
         "/policies": _policies,
@@ -78,13 +119,33 @@ def refused_page(state: AppState, request: Request, status: int, message: str) -
     return _page(state, request, "error.html", status, message=message)
 
 
+def _home(state: AppState, request: Request) -> Answer:
+    asked = SearchParameters.of(request)
+    if asked.q or asked.first_day or asked.last_day or asked.languages or asked.domains:
+        return _search(state, request)
+    found = overview_document(state)
+    days = dict.fromkeys(state.tables.newest_days(2), _NEWEST)
+    # Planning takes seconds: until the status was asked for once, the page links to it.
+    status = state.status.last
+    return _page(
+        state,
+        request,
+        "home.html",
+        found=found,
+        options=SearchOptions(),
+        days=bar_chart(found.days),
+        newest=list(newest_articles(state, days, limit=_NEWEST)),
+        waiting=[one for one in status.assets if one.stale] if status else None,
+    )
+
+
 def _search(state: AppState, request: Request) -> Answer:
     asked = SearchParameters.of(request)
     query, options = asked.q, asked.options()
     if not query:
-        days = dict.fromkeys(state.tables.newest_days(2), _NEWEST)
-        newest = list(newest_articles(state, days, limit=_NEWEST))
-        return _page(state, request, "search.html", query="", options=options, newest=newest)
+        return _page(
+            state, request, "search.html", query="", options=options, newest=_listed(state, asked)
+        )
     try:
         found = search_document(state, query, options)
     except InputError as error:
@@ -99,10 +160,59 @@ def _search(state: AppState, request: Request) -> Answer:
         options=options,
         found=found,
         first=options.offset + 1,
-        days=bars(found.facets["day"]),
+        days=bar_chart(found.facets["day"]),
         next_url=_next_url(request, found.next_cursor),
         narrower=_narrower(request, found, options),
     )
+
+
+def _listed(state: AppState, asked: SearchParameters) -> list[ArticleLinkDocument]:
+    """Return the newest articles of some days, languages and domains, without a query."""
+    first, last = asked.first_day or "0001-01-01", asked.last_day or "9999-12-31"
+    days = [day for day in state.tables.newest_days(_MOST_DAYS) if first <= day <= last]
+    chosen = {"language": asked.languages, "domain": asked.domains}
+    rows = state.tables.newest(limit=_LISTED, days=days, **chosen)
+    shown = (
+        row for row in rows.iter_rows(named=True) if not state.takedowns.covers_url(row["url"])
+    )
+    return list(map(ArticleLinkDocument.of, shown))
+
+
+def _feeds(state: AppState, request: Request) -> Answer:
+    asked = FeedParameters.of(request)
+    return _page(state, request, "feeds.html", asked=asked, found=feeds_document(state, asked))
+
+
+def _edits(state: AppState, request: Request) -> Answer:
+    return _page(state, request, "edits.html", found=edits_document(state))
+
+
+def _attention(state: AppState, request: Request) -> Answer:
+    asked = AttentionParameters.of(request)
+    if not asked.queries:
+        return _page(state, request, "attention.html", asked=asked)
+    try:
+        found = attention_document(state, asked)
+    except InputError as error:
+        return _page(state, request, "attention.html", 400, asked=asked, mistake=str(error))
+    return _page(
+        state,
+        request,
+        "attention.html",
+        asked=asked,
+        found=found,
+        chart=line_chart(found.days, {one.query: one.shares for one in found.series}),
+        csv_url=f"/attention.csv?{request.scope['query_string'].decode('latin-1')}",
+    )
+
+
+def _attention_csv(state: AppState, request: Request) -> Answer:
+    found = attention_document(state, AttentionParameters.of(request))
+    return Answer(attention_csv(found), _CSV, headers=_download("attention.csv"))
+
+
+def _api(state: AppState, request: Request) -> Answer:
+    return _page(state, request, "api.html", endpoints=ENDPOINTS, examples=_EXAMPLES)
 
 
 def _article(state: AppState, request: Request) -> Answer:
@@ -120,7 +230,19 @@ def _article(state: AppState, request: Request) -> Answer:
         is_whole=is_whole,
         facts=_facts(article),
         evidence=evidence[:_SHOWN_EVIDENCE],
+        story=story_around(state, article.url_hash, article.day),
     )
+
+
+def _stories(state: AppState, request: Request) -> Answer:
+    asked = StoriesParameters.of(request)
+    found = stories_document(state, asked)
+    return _page(state, request, "stories.html", asked=asked, found=found)
+
+
+def _story(state: AppState, request: Request) -> Answer:
+    story = timeline_document(state, request.path_params["story_id"])
+    return _page(state, request, "story.html", story=story, drawn=drawing(story))
 
 
 def _domains(state: AppState, request: Request) -> Answer:
@@ -142,8 +264,8 @@ def _domains(state: AppState, request: Request) -> Answer:
 def _domain(state: AppState, request: Request) -> Answer:
     domain = domain_document(state, request.path_params["domain"])
     pages = {one.day: one.pages for one in domain.days}
-    stated = [one for one in domain.policies if one.own]
-    return _page(state, request, "domain.html", domain=domain, bars=bars(pages), stated=stated)
+    stated = [one for one in domain.policies if one.bot != EVERYBODY]
+    return _page(state, request, "domain.html", domain=domain, days=bar_chart(pages), stated=stated)
 
 
 def _policies(state: AppState, request: Request) -> Answer:
@@ -154,18 +276,19 @@ def _policies(state: AppState, request: Request) -> Answer:
         request,
         "policies.html",
         choice=choice,
-        is_chosen=bool(choice.bot or choice.domain or choice.policy),
         found=found,
-        lines={one.bot: trend_line(one.trend) for one in found.crawlers},
         next_url=_next_url(request, found.next_cursor),
-        csv_url="/policies.csv?" + urlencode({"bot": choice.bot, "domain": choice.domain}),
+        csv_url=f"/policies.csv?{request.scope['query_string'].decode('latin-1')}",
     )
 
 
 def _policies_csv(state: AppState, request: Request) -> Answer:
-    name = {"Content-Disposition": 'attachment; filename="ai_policies.csv"'}
     body = policies_csv(state, PolicyChoice.of(request))
-    return Answer(body, "text/csv; charset=utf-8", headers=name)
+    return Answer(body, _CSV, headers=_download("ai_policies.csv"))
+
+
+def _download(name: str) -> Mapping[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
 def _explain(state: AppState, request: Request) -> Answer:
@@ -216,40 +339,6 @@ def _facts(article: ArticleDocument) -> Mapping[str, str]:
     return {label: fact for label, fact in known.items() if fact}
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar of a chart and what it stands for."""
-
-    label: str
-    count: int
-    x: int
-    y: int
-    width: int
-    height: int
-
-
-def bars(counts: Mapping[str, int]) -> list[Bar]:
-    """Return one bar per value, in the given order."""
-    most = max(counts.values(), default=0)
-    found = []
-    for place, (label, count) in enumerate(counts.items()):
-        # What is there is seen, however small.
-        height = max(1 if count else 0, count * _BAR_HEIGHT // most) if most else 0
-        x = place * (_BAR_WIDTH + _GAP)
-        found.append(Bar(label, count, x, _BAR_HEIGHT - height, _BAR_WIDTH, height))
-    return found
-
-
-def trend_line(shares: Sequence[float]) -> str:
-    """Return the points of a line through shares from 0 to 1."""
-    values = [*shares, *shares] if len(shares) == 1 else list(shares)
-    step = _LINE_WIDTH / max(1, len(values) - 1)
-    return " ".join(
-        f"{place * step:.1f},{_LINE_HEIGHT - 1 - share * (_LINE_HEIGHT - 2):.1f}"
-        for place, share in enumerate(values)
-    )
-
-
 def _next_url(request: Request, cursor: str | None) -> str | None:
     if cursor is None:
         return None
@@ -268,7 +357,11 @@ def _narrower(
     chosen = {"language": options.languages, "domain": options.domains}
     return {
         name: [
-            (value, count, f"/?{urlencode([*given, (name, value)])}" if value != OTHER else "")
+            (
+                value,
+                count,
+                f"/search?{urlencode([*given, (name, value)])}" if value != OTHER else "",
+            )
             for value, count in cut_facet(found.facets[name], 12).items()
             if value not in chosen[name]
         ]
@@ -299,6 +392,14 @@ def _snippet(hit: HitDocument) -> list[tuple[str, bool]]:
     return [(sanitize.visible(text), is_mark) for text, is_mark in parts if text]
 
 
+def _span(seconds: int | None) -> str:
+    """Return a rhythm as people say it; empty if it is unknown."""
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds and seconds >= 2 * size:
+            return f"every {seconds / size:.0f} {unit}"
+    return "every minute or two" if seconds else ""
+
+
 @cache
 def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -309,13 +410,14 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        found=None, mistake=None, newest=None, next_url=None, snippet=_snippet
+        found=None, mistake=None, newest=None, next_url=None, snippet=_snippet, chart=None
     )
     environment.filters.update(
         line=sanitize.one_line,
         link=sanitize.link,
         lang=sanitize.language_code,
         path_part=lambda text: quote(str(text), safe=""),
+        span=_span,
         moment=lambda at: f"{at:%Y-%m-%d %H:%M}" if at else "",
         percent=lambda share: f"{share:.0%}",
     )

@@ -3,7 +3,8 @@
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, get_origin
 
 from pydantic import (
@@ -18,12 +19,13 @@ from pydantic import (
 from starlette.requests import Request
 
 from news_platform.errors import InputError
-from news_platform.search.engine import MAX_LIMIT, SearchOptions
+from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions
 from news_platform.text.readable import as_day
 from news_platform.web.robots import AI_BOTS
 
 MAX_PAGE = 100
-BOTS = {bot.name: bot for bot in AI_BOTS}
+EVERYBODY = "*"
+_BOTS = {bot.name.lower(): bot.name for bot in AI_BOTS}
 _TRUE = ("1", "true", "on")
 _CURSOR = re.compile(rb'\{"offset": (\d{1,9})\}')
 
@@ -45,9 +47,12 @@ def _parse_cursor(cursor: str) -> int:
 
 
 def _known_bot(name: str) -> str:
-    if name and name not in BOTS:
-        raise InputError(f"unknown crawler {name[:80]!r}: see `crawlers` for all names")
-    return name
+    if name in ("", EVERYBODY):
+        return name
+    if (known := _BOTS.get(name.lower())) is None:
+        near = ", ".join(get_close_matches(name.lower(), _BOTS, 3)) or "see `crawlers`"
+        raise InputError(f"unknown crawler {name[:80]!r}: did you mean {near}?")
+    return known
 
 
 def _day(text: str) -> str:
@@ -148,14 +153,46 @@ class ExplainParameters(Parameters):
 
 
 class PolicyChoice(Parameters):
-    """Which policies to list; empty means all."""
+    """Which verdicts to list; empty means all."""
 
     bot: Annotated[Short, AfterValidator(_known_bot)] = Field(
-        "", description="only this crawler, as robots.txt names it"
+        "", description="only this crawler, as robots.txt names it; `*` for all others"
     )
     domain: Annotated[Short, AfterValidator(str.lower)] = Field("", description="only this domain")
-    policy: Literal["", "disallow_all", "partial", "allow", "unspecified"] = Field(
+    purpose: Literal["", "index", "search", "ai_input", "ai_train"] = Field(
+        "", description="only this purpose"
+    )
+    verdict: Literal["", "refuse", "partial", "allow", "unspecified", "conflicting"] = Field(
         "", description="only these"
     )
     limit: Limit = 100
     offset: Offset = 0
+
+
+class FeedParameters(Parameters):
+    """Which feeds to list; empty means all."""
+
+    q: Short = Field("", description="part of the address or title")
+    group: Short = Field("", description="only this group")
+    status: Short = Field("", description="only this status")
+
+
+class AttentionParameters(Parameters):
+    """Queries to compare, and the articles that they are compared in."""
+
+    queries: Shorts = Field((), alias="q", description="a query; repeatable")
+    first_day: Day = Field("", alias="from", description="first day; by default the newest days")
+    last_day: Day = Field("", alias="to", description="last day")
+    languages: Shorts = Field((), alias="language", description="only these languages")
+    domains: Shorts = Field((), alias="domain", description="only these domains")
+
+    def options(self, *, newest: Sequence[str]) -> SearchOptions:
+        """Return the options of the searches; `newest` are the days by default."""
+        return SearchOptions(
+            first_day=self.first_day or min(newest, default="0001-01-01"),
+            last_day=self.last_day or max(newest, default="9999-12-31"),
+            languages=self.languages,
+            domains=self.domains,
+            limit=1,
+            facets=FACETS,
+        )

@@ -33,6 +33,7 @@ _MARKED = (
     *(table.name for table in DELTA_TABLES),
     "search_index",
     "near_duplicates",
+    "stories",
     "domain_surveys",
     "usage_signals",
     "ai_policy_changes",
@@ -99,6 +100,11 @@ class Refreshed(Generic[_Value]):
             finally:
                 self._reading.release()
         assert self._value is not None
+        return self._value
+
+    @property
+    def last(self) -> _Value | None:
+        """Return the value that was read last, however old; None before the first."""
         return self._value
 
     def forget(self) -> None:
@@ -190,11 +196,13 @@ class ArticleTables:
         )
         return dict(sorted(rows.iter_rows()))
 
-    def newest(self, *, limit: int, days: Collection[str], domain: str = "") -> pl.DataFrame:
-        """Return the newest articles of these days, of one domain or of all."""
+    def newest(
+        self, *, limit: int, days: Collection[str], **chosen: Collection[str]
+    ) -> pl.DataFrame:
+        """Return the newest articles of these days, with some values of columns or with any."""
         wanted = pl.col("day").is_in(list(days))
-        if domain:
-            wanted &= pl.col("domain") == domain
+        for name, values in chosen.items():
+            wanted &= pl.col(name).is_in(list(values)) if values else pl.lit(True)
         at = pl.coalesce("published_at", "fetched_at").alias("at")
         return self.read(
             lambda all_: (

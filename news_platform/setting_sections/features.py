@@ -8,7 +8,7 @@ from news_platform.setting_sections.fields import LowerNames, Names, Section, Sw
 # One value per machine: every feature that needs it reads the same variable.
 WORKERS = env(
     "NEWS_PLATFORM_WORKERS",
-    "processes per run that parse pages; 0: WARCs are read in the run's own process, for debugging",
+    "processes per run that parse pages; 0: they are parsed in the run's own, for debugging",
     2,
 )
 MEMORY_MB = env("NEWS_PLATFORM_MEMORY_MB", "memory limit of one worker process or builder", 1024)
@@ -49,7 +49,7 @@ class CcnewsSettings(Section):
     )
     dropped_days: int = env(
         "NEWS_PLATFORM_DROPPED_RESPONSES_DAYS",
-        "days that dropped_responses keeps its files; 0: they are not written",
+        "days that dropped_responses keeps its files",
         90,
     )
     redo_newest_days: int = env(
@@ -180,12 +180,9 @@ class NewsroomSettings(Section):
         "NEWS_PLATFORM_SAVED_QUERIES",
         "TOML file of queries that notify; unset: alerts.toml in the root",
     )
-    analyses: Switch = env(
-        "NEWS_PLATFORM_ANALYSES", "fill the Analyses tab with summaries and keywords", True
-    )
     analysis_url: str | None = env(
         "NEWS_PLATFORM_ANALYSIS_URL",
-        "base URL of an OpenAI-compatible server, as http://HOST/v1; unset: no model is used",
+        "base URL of an OpenAI-compatible server, as http://HOST/v1, that fills the Analyses tab",
     )
     analysis_model: str = env("NEWS_PLATFORM_ANALYSIS_MODEL", "name of the model there", "")
     analysis_key: str | None = secret("NEWS_PLATFORM_ANALYSIS_KEY", "its API key, if it needs one")
@@ -228,13 +225,12 @@ class CorpusSettings(Section):
     )
     export_policy: Names = env(
         "NEWS_PLATFORM_EXPORT_POLICY",
-        "uses that publishers must not refuse, as BOT:PURPOSE,BOT:PURPOSE",
-        ("*:ai_train", "GPTBot:ai_train", "CCBot:ai_train"),
+        "what publishers must not refuse: training, search, archive, none, or BOT:PURPOSE; "
+        "`strict` also leaves out publishers about whom nothing is known",
+        ("training",),
     )
-    export_strict: Switch = env(
-        "NEWS_PLATFORM_EXPORT_STRICT",
-        "training_export also leaves out publishers about whom nothing is known",
-        False,
+    export_signer: str | None = env(
+        "NEWS_PLATFORM_EXPORT_SIGNER", "PEM file of the Ed25519 key that signs exports; unset: none"
     )
     contact: str = CONTACT
     # New articles of feeds arrive all the time; a day is not rebuilt for each of them.

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator
 from news_platform.setting_sections.features import CONTACT
 from news_platform.setting_sections.fields import Names, Section, Switch, env, secret
 
-ROOT_VARIABLE = "NEWS_PLATFORM_ROOT"
+ROOT_VARIABLE, HOME_VARIABLE = "NEWS_PLATFORM_ROOT", "DAGSTER_HOME"
 _lower = BeforeValidator(lambda it: it.strip().lower() if isinstance(it, str) else it)
 LogFormat = Annotated[Literal["text", "json"], _lower]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _lower]
@@ -200,5 +200,5 @@ class GeneralSettings(Section):
         "NEWS_PLATFORM_DOCS_URL", "where docs/ is published; asset pages link to it"
     )
     dagster_home: str | None = env(
-        "DAGSTER_HOME", "absolute folder of Dagster's own state; `make` sets it"
+        HOME_VARIABLE, "absolute folder of Dagster's own state; unset: .dagster under a local root"
     )

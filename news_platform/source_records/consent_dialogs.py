@@ -5,23 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from news_platform.source_records.html_events import BREAK, End, Event, Start
+from news_platform.source_records.words import word_list
 
-# What the buttons of consent dialogs say, in lower case.
-_ACTIONS = """
-accept;accept all;accept all cookies;accept cookies;accept & close;accept and close;accept and
-continue;accept selected;agree;agree & close;agree and close;agree and continue;i accept;i agree;
-allow all;allow all cookies;allow cookies;allow selection;allow selected;confirm my choices;
-consent;cookie preferences;cookie settings;cookies settings;customise;customise choices;customize;
-customize choices;decline;decline all;decline cookies;deny;deny all;do not consent;essential only;
-essential cookies only;got it;got it!;i understand;manage cookies;manage consent;manage my choices;
-manage options;manage preferences;manage settings;necessary only;necessary cookies only;only
-necessary;ok, got it;reject;reject all;reject all cookies;reject cookies;refuse;refuse all;
-required only;save preferences;save settings;save my preferences;use necessary cookies only;
-aceptar;aceptar todo;aceptar todas;rechazar;rechazar todo;rechazar todas;accepter;tout accepter;
-tout refuser;refuser;akzeptieren;alle akzeptieren;alle ablehnen;ablehnen;accetta;accetta tutto;
-rifiuta;rifiuta tutto;aceitar;aceitar todos;rejeitar;alles accepteren;weigeren
-"""
-ACTIONS = frozenset(" ".join(_ACTIONS.split()).split(";"))
+ACTIONS = frozenset(word_list("html", "consent_actions"))
 # The sentence that asks for consent, which a button alone does not make. "Consent" alone is also
 # what patients give.
 _WORDING = re.compile(

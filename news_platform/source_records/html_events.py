@@ -12,6 +12,7 @@ from functools import lru_cache
 from lxml import etree
 
 from news_platform.errors import InputError
+from news_platform.source_records.words import name_table, word_list
 
 # Represents <br> until the text around it is complete. U+001E never occurs in valid HTML.
 BREAK = "\x1e"
@@ -23,70 +24,20 @@ MAX_DEPTH = 2_048
 # Twenty times the largest of 364 real pages; larger pages take too long to parse.
 MAX_EVENTS = 500_000
 
-_INVISIBLE_TAGS = """
-script style noscript template svg iframe select option datalist input textarea head object canvas
-video audio map math link meta title
-"""
-_BLOCK_TAG_NAMES = """
-address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset
-figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html label legend li main menu nav
-ol p pre section summary table tbody td tfoot th thead tr ul
-"""
-_ZONE_TAGS = {
-    "nav": "navigation",
-    "header": "header",
-    "footer": "footer",
-    "aside": "aside",
-    "dialog": "dialog",
-    "button": "control",
-    "label": "control",
-    "fieldset": "control",
-    "form": "control",
+_ZONE_TAGS = name_table("html", "zone_tags")
+_ZONE_ROLES = name_table("html", "zone_roles")
+_WIDGETS = {
+    word: widget
+    for widget, listed in name_table("html", "widgets").items()
+    for word in listed.split()
 }
-_ZONE_ROLES = {
-    "navigation": "navigation",
-    "menu": "navigation",
-    "menubar": "navigation",
-    "menuitem": "navigation",
-    "banner": "header",
-    "contentinfo": "footer",
-    "complementary": "aside",
-    "dialog": "dialog",
-    "alertdialog": "dialog",
-    "search": "control",
-}
-# Words that are common in the class and id of widgets. They are a hint, not proof: an element that
-# holds much of the page's text is not a widget (BoilerplateRules.widget_share).
-_WIDGET_WORDS = {
-    "navigation": "nav navbar navigation menu menus submenu megamenu breadcrumb breadcrumbs crumbs "
-    "pager toolbar skip offcanvas drawer dropdown toc",
-    "footer": "footer copyright legal colophon",
-    "consent": "cookie cookies consent gdpr onetrust",
-    "dialog": "modal popup dialog overlay lightbox tooltip chat",
-    "account": "login signin signup account cart minicart basket",
-    "subscribe": "newsletter mailinglist subscribe",
-    "share": "share sharing social",
-    "related": "related recommended recommendations trending",
-    "control": "filter filters facet facets sort",
-    "feedback": "feedback comment comments",
-    "advertisement": "ads advert advertisement sponsor sponsored sponsors",
-    "screen_reader": "sr-only visually-hidden visuallyhidden screen-reader-text",
-    "aside": "sidebar",
-    "tags": "tags",
-}
-_WIDGETS = {word: widget for widget, words in _WIDGET_WORDS.items() for word in words.split()}
 _WIDGET_NAMES = frozenset(_WIDGETS)
 _PHRASES = tuple(word for word in _WIDGETS if "-" in word)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalpha()}
 # Widgets that may be certain, see `Start`.
 _CERTAIN = frozenset(("consent", "footer"))
-_SITE_FOOTERS_LIST = """
-footer site-footer page-footer global-footer main-footer footer-main footer-wrapper footer-
-container footer-area footer-inner footer-content footer-bottom colophon l-footer layout-footer
-region-footer university-footer
-"""
-_SITE_FOOTERS = frozenset(_SITE_FOOTERS_LIST.split())
+_SITE_FOOTERS = frozenset(word_list("html", "site_footers"))
 _WHOLE_PAGE = frozenset(("html", "body", "main"))
 # Tags that classify the content below them.
 LANDMARKS = frozenset((*_ZONE_TAGS, "main"))
@@ -134,8 +85,8 @@ class LinkEdge:
 
 Event = str | Start | End | LinkEdge
 
-_HIDDEN = frozenset(_INVISIBLE_TAGS.split())
-_BLOCK_TAGS = frozenset(_BLOCK_TAG_NAMES.split())
+_HIDDEN = frozenset(word_list("html", "invisible"))
+_BLOCK_TAGS = frozenset(word_list("html", "block"))
 # Their attributes give the language of the page, the number of a list's first item, spans, and
 # whether a button shows a panel.
 _READ_ATTRIBUTES = frozenset(("html", "ol", "td", "th", "button"))
@@ -269,10 +220,10 @@ def zone_of(tag: str, role: str | None, path: Sequence[str]) -> str | None:
 
 
 @lru_cache(maxsize=4_096)
-def is_certain_name(names: str) -> bool:
+def is_certain_name(name: str) -> bool:
     """Return whether a class or id is that of a consent dialog or a site's footer."""
-    lower = _CAMEL.sub("-", names).lower().replace("_", "-")
-    return is_consent_name(names) or any(word in _SITE_FOOTERS for word in lower.split())
+    lower = _CAMEL.sub("-", name).lower().replace("_", "-")
+    return is_consent_name(name) or any(word in _SITE_FOOTERS for word in lower.split())
 
 
 # Pages of one site repeat the same classes.
@@ -295,25 +246,11 @@ def widget_of(names: str) -> str | None:
 
 
 # Consent dialogs are recognised by the names that their products give to elements.
-# Prefixes of ids and classes, in the order: OneTrust, Cookiebot, Didomi, Usercentrics, TrustArc,
-# Quantcast, Sourcepoint, then smaller products and plugins.
-_CONSENT_PRODUCTS = """
-onetrust ot-sdk optanon cybotcookiebot cookiebot didomi usercentrics uc-banner uc-cmp uc-overlay
-truste trustarc teconsent consent-blackbar qc-cmp sp-message sp-root
-axeptio borlabs ccc-notify ccc-overlay cc-banner cc-window cky- civic-cookie cli-modal cmplz
-cmpbox cmpwrapper cookie-law-info cookieconsent cookiefirst cookiehub cookieyes eu-cookie evidon
-fc-consent gdpr-cookie iubenda klaro lanyard-root moove-gdpr orejime osano ppms-cm silktide
-sliding-popup tarteaucitron termly transcend-consent wt-cli wpcc
-"""
 _CONSENT_SUBJECTS = "cookies?|gdpr|consent"
-# "cookie-policy" and "privacy-notice" also name pages and their content.
-_CONSENT_FORMS = (
-    "alert|banner|bar|box|center|centre|compliance|container|control|dialog|disclaimer|info|layer"
-    "|manager|management|message|modal|notice|notification|optin|overlay|panel|pop-?up|preferences"
-    "|prompt|root|settings|toast|tool|wall|widget|window|wrapper"
-)
+_CONSENT_PRODUCTS = "|".join(word_list("html", "consent_products"))
+_CONSENT_FORMS = "|".join(word_list("html", "consent_forms"))
 _CONSENT_NAME = re.compile(
-    rf"(?:^|[\s-])(?:(?:{'|'.join(_CONSENT_PRODUCTS.split())})"
+    rf"(?:^|[\s-])(?:(?:{_CONSENT_PRODUCTS})"
     rf"|(?:{_CONSENT_SUBJECTS})-?(?:{_CONSENT_SUBJECTS})?-?(?:{_CONSENT_FORMS})(?:$|[\s-])"
     r"|privacy-?(?:banner|center|centre|manager|modal|pop-?up|preferences|settings|wall)(?:$|[\s-])"
     rf"|(?:banner|notice|modal|popup|dialog|bar)-(?:cookies?|gdpr|consent)(?:$|[\s-]))"
@@ -328,8 +265,11 @@ _CONSENT_LABEL = re.compile(
 def is_consent_name(names: str) -> bool:
     """Return whether a class or id is that of a consent dialog."""
     plain = names.lower().replace("_", "-")
-    split = _CAMEL.sub("-", names).lower().replace("_", "-")
-    return bool(_CONSENT_NAME.search(plain) or _CONSENT_NAME.search(split))
+    if _CONSENT_NAME.search(plain):
+        return True
+    # `cookieBar` has two words; most names are in lower case.
+    split = names if names.islower() else _CAMEL.sub("-", names)
+    return split != names and bool(_CONSENT_NAME.search(split.lower().replace("_", "-")))
 
 
 def is_consent_label(label: str) -> bool:

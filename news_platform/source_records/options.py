@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeVar
 
 from news_platform.errors import ConfigError
+from news_platform.source_records.words import word_list
 from news_platform.text.language import LANGUAGES
 
 HEADINGS = ("attach", "records")
@@ -74,56 +75,13 @@ class SectionRules:
     `sections` are regular expressions for the start of a heading whose whole section is dropped.
     """
 
-    navigation_items: tuple[str, ...] = (
-        "about", "about us", "academic calendar", "admissions", "admissions & aid", "alumni",
-        "apply", "apply now", "athletics", "blog", "calendar", "campus life", "campus map",
-        "careers", "contact", "contact us", "current students", "directory", "donate", "events",
-        "faculty & staff", "faq", "faqs", "financial aid", "future students", "give", "giving",
-        "help", "home", "jobs", "library", "log in", "login", "maps & directions", "media", "menu",
-        "my account", "news", "news & events", "newsroom", "overview", "parents", "press",
-        "prospective students", "register", "search", "sign in", "site map", "sitemap",
-        "student life", "support", "tuition & fees", "visit", "visit us",
-    )  # fmt: skip
+    navigation_items: tuple[str, ...] = word_list("sections", "navigation_items")
     call_words: int = 7
-    call_verbs: tuple[str, ...] = (
-        "apply", "book", "browse", "buy", "call", "chat", "check out", "claim", "click", "compare",
-        "contact", "continue", "discover", "donate", "download", "email", "enrol", "enroll",
-        "explore", "find", "follow", "get", "give", "go to", "inquire", "join", "learn", "load",
-        "log in", "login", "make an?", "meet", "open", "order", "pay", "play", "read", "refer",
-        "register", "renew", "report", "request", "reserve", "return to", "save", "schedule",
-        "search", "see", "send", "shop", "show", "sign in", "sign out", "sign up",
-        "skip", "speak", "start", "submit",
-        "subscribe", "take", "talk", "tell", "test", "try", "tweet", "unlock", "upgrade", "use",
-        "view", "visit", "watch", "write",
-    )  # fmt: skip
+    call_verbs: tuple[str, ...] = word_list("sections", "call_verbs")
     notice_chars: int = 250
-    notice_openings: tuple[str, ...] = (
-        r"skip (to|navigation)", r"copyright", r"\(c\) ?(19|20)\d\d",
-        r"last (modified|updated|reviewed)",
-        r"page \d+ of \d+", r"edit (this )?page", r"powered by", r"share (this|on|via)",
-        r"back to (top|all)", r"loading", r"(table of )?contents$",
-        r"(on|in) this (page|article|section)$",
-        r"(showing|displaying|viewing) \d+", r"\d+ (of|out of) \d+ (results|products|items)",
-        r"(was|is|did) this (page |article |content |information )?(help|useful)",
-        r"ready to\b", r"still have questions", r"(have|got) (a |any )?questions\?",
-        r"need (more )?help\?",
-        r"by (using|continuing|signing|clicking|subscribing|submitting|creating|registering)\b"
-        r".*\byou agree",
-        r"create (an|a free|your( free)?) account", r"(in )?(partnership|association) with$",
-        r"(expand|collapse|show|hide) (all|description|details|more|less)$", r"see all\b",
-        r"(call|text) (us )?(at |now )?\(?\d{3}\)?[-. ]\d{3}",
-    )  # fmt: skip
-    notice_phrases: tuple[str, ...] = (
-        "©", "all rights reserved", "privacy policy", "cookie policy", "terms of use",
-        "terms of service", "terms and conditions", "terms & conditions", "use cookies",
-        "uses cookies", "using cookies", "accept cookies", "accept all cookies", "your cookie",
-        "already have an account", "forgot password", "forgot your password", "enable javascript",
-        "requires javascript", "report a bug", "report an issue", "report a problem", "your inbox",
-        "our newsletter", "unsubscribe", "protected by recaptcha", "you agree to our",
-        "you agree to the", "best experience on our", "supported browser",
-    )  # fmt: skip
-    # What other visitors searched for is not content of an institution.
-    sections: tuple[str, ...] = (r"(related|trending|popular|recent|top) searches",)
+    notice_openings: tuple[str, ...] = word_list("sections", "notice_openings")
+    notice_phrases: tuple[str, ...] = word_list("sections", "notice_phrases")
+    sections: tuple[str, ...] = word_list("sections", "sections")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 
 import polars as pl
 
@@ -16,9 +16,11 @@ from news_platform.datasets import versions
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.source_records import (
     SNAPSHOTS_FOLDER,
+    SOURCE_RECORD_CHANGES,
     SOURCE_RECORDS,
     SOURCE_RECORDS_QUARANTINE,
     SourceRecord,
+    changes_path,
     institution_folder,
     institution_of,
     quarantine_path,
@@ -27,6 +29,7 @@ from news_platform.datasets.source_records import (
 )
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.isolation.pool import Done, Pool
+from news_platform.source_records.changes import changes_of, new_changes
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import (
     TARGET,
@@ -34,7 +37,7 @@ from news_platform.source_records.segment import (
     SnapshotResult,
     failed_snapshot,
 )
-from news_platform.source_records.snapshots import SUFFIXES, Snapshot, stated_urls
+from news_platform.source_records.snapshots import SUFFIXES, Snapshot
 from news_platform.storage.commit.markers import (
     content_part,
     fingerprint,
@@ -45,6 +48,7 @@ from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 from news_platform.takedowns.build_filters import require_same_takedowns
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.rows import TakedownTarget
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +86,8 @@ class RecordsReport:
 
     `languages` counts every block whose language was detected. `samples` are (section, text) of a
     few records spread over all pages, for display; `failures` are (snapshot, error) of the first
-    failed pages.
+    failed pages. `new_changes` are the blocks that differ in snapshots which the last build did not
+    have.
     """
 
     institution: str
@@ -96,6 +101,8 @@ class RecordsReport:
     languages: Mapping[str, int] = field(default_factory=dict)
     samples: tuple[tuple[str, str], ...] = ()
     failures: tuple[tuple[str, str], ...] = ()
+    changes: int = 0
+    new_changes: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
 
     @property
     def failed_share(self) -> float:
@@ -112,16 +119,23 @@ def build_institution(
     # Computed before reading: a snapshot that arrives meanwhile makes the institution stale.
     inputs = _fingerprint(infos, _options_fingerprint(options.segment), store=store)
     takedowns = Takedowns.read(store)
-    allowed = [info for info in infos if not is_taken_down(store, info, takedowns)]
-    results = list(_iter_results(allowed, store=store, options=options))
+    snapshots = _Snapshots(store, TakedownTarget(takedowns))
+    results = list(_iter_results(infos, snapshots, options=options))
     records = [record for result in results for record in result.records]
     failures = [failure for result in results for failure in result.failures]
     samples = _samples(records, options.samples)
     report = _report(institution, results, records=records, samples=samples)
-    if refused := len(infos) - len(allowed):
-        report = replace(report, dropped={**report.dropped, TAKEN_DOWN: refused})
+    if snapshots.refused:
+        report = replace(report, dropped={**report.dropped, TAKEN_DOWN: snapshots.refused})
     require_same_takedowns(store, takedowns, now=None, use="collection")
+    changes = changes_of(records)
+    report = replace(
+        report,
+        changes=changes.height,
+        new_changes=new_changes(store, institution, changes),
+    )
     _put_rows(store, records_path(institution), records, SOURCE_RECORDS)
+    _put(store, changes_path(institution), parquet_bytes(changes, SOURCE_RECORD_CHANGES))
     _put(store, samples_path(institution), samples_json(samples))
     if failures:
         _put_rows(store, quarantine_path(institution), failures, SOURCE_RECORDS_QUARANTINE)
@@ -182,11 +196,20 @@ def record_problems(institution: str, *, store: ObjectStore) -> list[str]:
     return [f"{institution}: {count} records {name}" for name, count in found.items() if count]
 
 
-def is_taken_down(store: ObjectStore, info: ObjectInfo, takedowns: Takedowns) -> bool:
-    """Return whether a snapshot shows a page that is taken down."""
-    if not takedowns or info.size_bytes > _MAX_SNAPSHOT_BYTES:
-        return False
-    return any(map(takedowns.covers_url, stated_urls(_snapshot(info, store.read(info.path)))))
+@dataclass(slots=True)
+class _Snapshots:
+    """Reads snapshots without the pages that are taken down, and counts the files that had any."""
+
+    store: ObjectStore
+    target: TakedownTarget
+    refused: int = 0
+
+    def read(self, info: ObjectInfo) -> Snapshot | None:
+        """Return a snapshot, None if all of its pages are taken down."""
+        body = self.store.read(info.path)
+        left = self.target.left_of(body) if self.target.takedowns else body
+        self.refused += left != body
+        return _snapshot(info, left) if left is not None else None
 
 
 def _snapshots(store: ObjectStore, folder: str) -> list[ObjectInfo]:
@@ -210,27 +233,34 @@ def _declared_options(store: ObjectStore) -> str:
 
 
 def _iter_results(
-    infos: list[ObjectInfo], *, store: ObjectStore, options: RecordsOptions
+    infos: list[ObjectInfo], snapshots: _Snapshots, *, options: RecordsOptions
 ) -> Iterator[SnapshotResult]:
     """Segment the snapshots in worker processes that can be killed, in the order of their paths."""
     small = [info for info in infos if info.size_bytes <= _MAX_SNAPSHOT_BYTES]
     for info in infos:
         if info.size_bytes > _MAX_SNAPSHOT_BYTES:
             yield failed_snapshot(_snapshot(info, b""), f"the snapshot has {info.size_bytes} bytes")
-    jobs = (SegmentJob(_snapshot(info, store.read(info.path)), options.segment) for info in small)
+    sent: list[ObjectInfo] = []
+
+    def jobs() -> Iterator[SegmentJob]:
+        for info in small:
+            if snapshot := snapshots.read(info):
+                sent.append(info)
+                yield SegmentJob(snapshot, options.segment)
+
     with Pool(
         options.target,
         workers=min(options.workers, max(1, len(small))),
         deadline_seconds=options.deadline_seconds,
         memory_bytes=options.memory_bytes,
     ) as pool:
-        for info, outcome in zip(small, pool.map(jobs), strict=True):
+        for number, outcome in enumerate(pool.map(jobs())):
             if isinstance(outcome, Done):
                 yield outcome.value
             else:
                 cause = f"{outcome.reason}: {outcome.detail}"
-                _log.warning("snapshot %r failed: %s", info.path, cause)
-                yield failed_snapshot(_snapshot(info, b""), cause)
+                _log.warning("snapshot %r failed: %s", sent[number].path, cause)
+                yield failed_snapshot(_snapshot(sent[number], b""), cause)
 
 
 def _snapshot(info: ObjectInfo, body: bytes) -> Snapshot:
@@ -282,12 +312,18 @@ def _report(
 
 def _plain(report: RecordsReport) -> dict[str, object]:
     """Return what the marker keeps of a report: its counts, and the files that were written."""
-    files = [records_path(report.institution), samples_path(report.institution)]
+    institution = report.institution
+    files = [records_path(institution), changes_path(institution), samples_path(institution)]
     if report.pages_failed:
-        files.append(quarantine_path(report.institution))
-    shown = ("institution", "samples", "failures")
-    counts = {name: value for name, value in asdict(report).items() if name not in shown}
-    return {"files": files, **counts}
+        files.append(quarantine_path(institution))
+    return {"files": files, **report_document(report)}
+
+
+def report_document(report: RecordsReport) -> dict[str, object]:
+    """Return the counts of a report."""
+    shown = ("institution", "samples", "failures", "new_changes")
+    names = (one.name for one in fields(report) if one.name not in shown)
+    return {name: getattr(report, name) for name in names}
 
 
 def record_document(record: SourceRecord) -> dict[str, object]:

@@ -19,35 +19,16 @@ from news_platform.source_records.blocks import (
     iter_kept,
 )
 from news_platform.source_records.options import SectionRules
+from news_platform.source_records.words import word_list
 
 # Characters that may surround the name of a menu item.
 _EDGES = " .,:;!?*»›>|→-–—·•"
 
 # How sure it is that a text is a call.
 _NONE, _POSSIBLE, _CERTAIN = 0, 1, 2
-# Words that follow the verb of a call and hardly ever stand in a name without an "of".
-_CALL_WORDS_LIST = """
-a an the this that these those our your my their us me you it them all any more now here today
-online free started involved touch near how what who which where why when if
-"""
-_CALL_WORDS = frozenset(_CALL_WORDS_LIST.split())
-# Verbs that are no other part of speech: they do not begin a name.
-_ONLY_VERBS_LIST = """
-apply browse buy click compare continue donate download enrol enroll explore inquire join learn
-log login see send sign submit subscribe unlock upgrade view
-"""
-_ONLY_VERBS = frozenset(_ONLY_VERBS_LIST.split())
-# The last word of the name of a unit.
-_UNITS_LIST = """
-academy agency area association authority bank board branch bureau campus center centre chair
-clinic club college commission committee company consortium corps council court department
-directorate district division facility faculty federation foundation fund gallery group guild hall
-hospital hub initiative institute institution lab laboratories laboratory league library ministry
-museum network office organisation organization partnership practice programme project registry
-school sector secretariat section service services society station studio studies taskforce team
-therapies therapy trust union unit university ward workshop
-"""
-_UNITS = frozenset(_UNITS_LIST.split())
+_CALL_WORDS = frozenset(word_list("calls", "following"))
+_ONLY_VERBS = frozenset(word_list("calls", "only_verbs"))
+_UNITS = frozenset(word_list("calls", "units"))
 # A sentence with fewer words, as "Apply now.", is a call with a full stop.
 _SENTENCE_WORDS = 4
 # A text with a larger share of link text is a link or a button, or an entry of a list.

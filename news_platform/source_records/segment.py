@@ -188,7 +188,9 @@ _MARKS = (
     "\u00c2\u00a0",
     "\u00c2\u00a9",
 )
-_MARK_BYTES = tuple(mark.encode() for mark in _MARKS)
+_MARK = re.compile("|".join(_MARKS))
+# One search for all of them: most pages have none.
+_MARK_BYTES = re.compile(b"|".join(mark.encode() for mark in _MARKS))
 
 
 def undo_double_encoding(content: str | bytes) -> str | bytes:
@@ -198,8 +200,8 @@ def undo_double_encoding(content: str | bytes) -> str | bytes:
     character beyond Latin-1, or an accented letter that was encoded once, shows that it was not.
     """
     if isinstance(content, str):
-        return _undone(content) or content if any(map(content.__contains__, _MARKS)) else content
-    if not any(map(content.__contains__, _MARK_BYTES)):
+        return _undone(content) or content if _MARK.search(content) else content
+    if content.isascii() or not _MARK_BYTES.search(content):
         return content
     try:
         found = _undone(content.decode())

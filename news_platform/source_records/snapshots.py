@@ -21,6 +21,8 @@ _FORMATS: tuple[tuple[str, Literal["html", "text"]], ...] = (
     ("markdown", "text"),
     ("text", "text"),
 )
+# Stands for the date of a page that gives none, when snapshots are ordered.
+UNDATED = datetime.min.replace(tzinfo=UTC)
 # Firecrawl gives no date; the program that stores the snapshot may add one under these names.
 _FETCHED = ("fetched_at", "fetchedAt", "scrapedAt", "cachedAt", "timestamp")
 
@@ -123,17 +125,6 @@ def _parse_page(
         if content:
             return replace(page, content=content, media=media), None
     return page, "the snapshot holds no content"
-
-
-def stated_urls(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return every address that a JSON snapshot states for a page, before and after redirects."""
-    try:
-        document = _mapping(json.loads(snapshot.body)) if snapshot.body[:1] == b"{" else {}
-    except (ValueError, RecursionError):
-        return ()
-    pages = [_mapping(data.get("metadata")) for data in _page_documents(document)]
-    places = [(page, key) for page in pages for key in ("url", "sourceURL")]
-    return tuple(url for place, key in (*places, (document, "url")) if (url := _text(place, key)))
 
 
 def page_of(

@@ -64,6 +64,9 @@ class Target(Protocol):
         It is read only if its columns have addresses.
         """
 
+    def left_of(self, body: bytes) -> bytes | None:
+        """Return a file without the documents that are meant, None if none of it is left."""
+
     def covers(self, role: Role, value: str) -> bool:
         """Return whether a single value of a column of this role is meant."""
 
@@ -296,7 +299,7 @@ def rewrite_parquet(
 
 
 class PlainFilesEngine(FileEngine):
-    """Files of any content, each of which is kept or deleted as a whole."""
+    """Files of any content; those of several documents lose single ones, others go as a whole."""
 
     __slots__ = ()
 
@@ -313,31 +316,27 @@ class PlainFilesEngine(FileEngine):
         return {unit: count for unit, count in counted.items() if count}
 
     def remove_rows(self, unit: str, target: Target) -> RemovedRows:
-        """Delete the files that are meant."""
-        meant = self._meant(self.files([unit]).get(unit, ()), target)
-        self.store.delete([info.path for info in meant])
-        return RemovedRows(len(meant), sum(info.size_bytes for info in meant))
+        """Delete the files that are meant, or write those again of which something is left."""
+        done, gone = RemovedRows(), []
+        for info in self._meant(self.files([unit]).get(unit, ()), target):
+            left = None
+            if not self._is_meant(info.path, target, bytes):
+                body = self.store.read(info.path)
+                left = target.left_of(body)
+                # What is packed cannot lose a part.
+                left = None if left == body else left
+            if left is None:
+                gone.append(info.path)
+            else:
+                self.store.put(info.path, left)
+            done += RemovedRows(1, info.size_bytes, len(left or b""))
+        self.store.delete(gone)
+        return done
 
     def _meant(self, infos: Iterable[ObjectInfo], target: Target) -> list[ObjectInfo]:
-        def is_meant(path: str) -> bool:
-            values = self.dataset.place.parse(path) or {}
-            return target.covers_file(self.dataset, values, partial(self.store.read, path))
+        read = self.store.read
+        return [one for one in infos if self._is_meant(one.path, target, partial(read, one.path))]
 
-        return [info for info in infos if is_meant(info.path)]
-
-
-class JsonLinesEngine(PlainFilesEngine):
-    """Files of JSON lines, which lose single lines; a unit counts its files."""
-
-    __slots__ = ()
-
-    def remove_rows(self, unit: str, target: Target) -> RemovedRows:
-        """Write the files again without the lines that are meant."""
-        done = RemovedRows()
-        for info in self._meant(self.files([unit]).get(unit, ()), target):
-            lines = self.store.read(info.path).splitlines(keepends=True)
-            kept = [one for one in lines if not target.covers_file(self.dataset, {}, one.strip)]
-            self.store.put(info.path, b"".join(kept))
-            size = sum(map(len, kept))
-            done += RemovedRows(len(lines) - len(kept), info.size_bytes, size)
-        return done
+    def _is_meant(self, path: str, target: Target, read: Callable[[], bytes]) -> bool:
+        values = self.dataset.place.parse(path) or {}
+        return target.covers_file(self.dataset, values, read)

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
+from news_platform.datasets.captures import run_day
 from news_platform.datasets.dataset import (
     KNOWN_IN_MONTH,
     WHOLE,
@@ -64,11 +65,20 @@ def unit_states(store: ObjectStore, dataset: Dataset) -> Mapping[str, str]:
             markers = read_markers(store, dataset.writer)
             return {unit: f"{one.inputs}.{one.scope}" for unit, one in markers.items()}
         case "collected":
-            return collected_days(store)
+            days = collected_days(store)
+            return {**days, **_states_of_runs(days, read_inputs(store, dataset.name))}
         case "files":
             part = content_part(store)
             files = unit_files(store, dataset)
             return {unit: fingerprint_of(infos, part) for unit, infos in files.items()}
+
+
+def _states_of_runs(days: Mapping[str, str], runs: Mapping[str, str]) -> dict[str, str]:
+    """Return the states of the days with runs of captures that were written without pages."""
+    by_day: dict[str, list[str]] = defaultdict(list)
+    for key, inputs in runs.items():
+        by_day[run_day(key)].append(f"{key} {inputs}")
+    return {day: fingerprint([days.get(day, ""), *found]) for day, found in by_day.items()}
 
 
 def wanted_inputs(

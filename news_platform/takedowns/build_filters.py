@@ -123,11 +123,15 @@ def build_obeying(
     """
     takedowns = Takedowns.read(store, use="removal")
     result = build(takedowns)
-    while (latest := Takedowns.read(store, use="removal")).fingerprint != takedowns.fingerprint:
+    while _state(latest := Takedowns.read(store, use="removal")) != _state(takedowns):
         takedowns = latest
         result = build(takedowns)
         after_repeat()
     return result
+
+
+def _state(takedowns: Takedowns) -> tuple[str, str]:
+    return takedowns.fingerprint, takedowns.exported.fingerprint
 
 
 @contextmanager

@@ -112,7 +112,8 @@ class PageAddress:
 
 
 _IS_HOST, _IS_DOMAIN = 1, 2
-TakedownUse = Literal["collection", "removal"]
+TakedownUse = Literal["collection", "removal", "export"]
+"""Must not be collected, must not be stored, or must not leave the root in an export."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,9 @@ class Takedowns:
     fingerprint: str = ""
     # The addresses as they were requested, for people and for the search in bytes.
     pages: tuple[str, ...] = field(default=(), repr=False)
+    lists: tuple[tuple[str, int], ...] = ()
+    # What must not be exported, where it is not simply the same.
+    exports: "Takedowns | None" = field(default=None, repr=False)
 
     @classmethod
     def read(
@@ -146,23 +150,35 @@ class Takedowns:
         `aliases` are groups of addresses that lead to one page: if one of a group is covered, all
         are. Those that were found before are stored with the requests. Without `now` a request
         never expires. For `removal`, what must not be stored counts instead of what must not be
-        collected.
+        collected, and for `export` also what is kept but must not be exported.
         """
         from news_platform.storage.objects.store import open_store
-        from news_platform.takedowns.requests import read_active
+        from news_platform.takedowns.requests import read_current
 
         store = open_store(root) if isinstance(root, str) else root
-        requests, known = read_active(store, now=now, use=use)
-        return _matcher(tuple(requests), tuple(map(tuple, [*known, *aliases])))
+        states, known = read_current(store, now=now)
+        named, exported = (
+            tuple(one.request for one in states if one.is_active(each, now))
+            for each in (use, "export")
+        )
+        groups = tuple(map(tuple, [*known, *aliases]))
+        return _matcher(named, None if named == exported else exported, groups)
 
     @classmethod
     def of(
-        cls, requests: Iterable[TakedownRequest], *, aliases: Iterable[Sequence[str]] = ()
+        cls,
+        requests: Iterable[TakedownRequest],
+        *,
+        aliases: Iterable[Sequence[str]] = (),
+        exported: Iterable[TakedownRequest] | None = None,
     ) -> "Takedowns":
-        """Return the matcher of these requests."""
+        """Return the matcher of these requests; exports obey `exported`, by default the same."""
         values: dict[TakedownKind, list[str]] = {kind: [] for kind in TakedownKind}
+        lists = []
         for request in requests:
-            values[request.kind].extend(request.values)
+            lists += [request.list_version] if request.list_version else []
+            for kind, value in request.iter_entries():
+                values[kind].append(value)
         direct = cls(
             frozenset(key for url in values[TakedownKind.url] for key in page_keys(url)),
             _outermost(_prefix_key(prefix) for prefix in values[TakedownKind.prefix]),
@@ -178,6 +194,8 @@ class Takedowns:
             names=_names(urls, direct.prefixes, direct.domains),
             pages=(*direct.pages, *further),
             fingerprint=fingerprint([*parts, *further]) if parts else "",
+            lists=tuple(sorted(lists)),
+            exports=None if exported is None else cls.of(exported, aliases=aliases),
         )
 
     def __bool__(self) -> bool:
@@ -198,6 +216,19 @@ class Takedowns:
         if "amp" in key or key.startswith(_OTHER_HOSTS):
             return self._has(plain_key(key))
         return False
+
+    def covers_export(self, canonical_url: str) -> bool:
+        """Return whether a page must not be exported: it is taken down, or only kept."""
+        return self.exported.covers(canonical_url)
+
+    def list_versions(self) -> tuple[tuple[str, int], ...]:
+        """Return the opt-out lists that exports obey, each by name and version."""
+        return self.exported.lists
+
+    @property
+    def exported(self) -> "Takedowns":
+        """Return what must not be exported."""
+        return self if self.exports is None else self.exports
 
     def covers_url(self, url: str | None) -> bool:
         """Return whether a page, given by any spelling of its URL, is taken down."""
@@ -245,9 +276,11 @@ class Takedowns:
 # Long runs read the requests again before every commit, and most often nothing has changed.
 @lru_cache(4)
 def _matcher(
-    requests: tuple[TakedownRequest, ...], aliases: tuple[tuple[str, ...], ...]
+    requests: tuple[TakedownRequest, ...],
+    exported: tuple[TakedownRequest, ...] | None,
+    aliases: tuple[tuple[str, ...], ...],
 ) -> Takedowns:
-    return Takedowns.of(requests, aliases=aliases)
+    return Takedowns.of(requests, aliases=aliases, exported=exported)
 
 
 # For code that runs without a root, such as benchmarks.

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import polars as pl
 
 from news_platform.datasets.dataset import WHOLE
-from news_platform.datasets.takedowns import TakedownRequest
+from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.engines import DatasetEngine, RemovedRows
 from news_platform.storage.objects.store import NotFound, ObjectStore
@@ -28,11 +28,10 @@ from news_platform.takedowns.requests import (
     mark_pending,
     read_active,
     read_states,
-    update_cache,
     write_applied,
     write_searched,
 )
-from news_platform.takedowns.rows import TakedownTarget
+from news_platform.takedowns.rows import EXPORTS, TakedownTarget
 
 _log = logging.getLogger(__name__)
 # Collectors and builders may change a partition while it is searched or rewritten.
@@ -131,16 +130,21 @@ def _found(
     One damaged file must not keep the other datasets from being cleaned. What is `marked` counts
     as found: what is made from it follows.
     """
-    target, found, failed = TakedownTarget(takedowns), dict(marked), dict[str, str]()
-    for part in parts if takedowns else ():
+    found, failed = dict(marked), dict[str, str]()
+    for part in parts:
+        target = _target(part, takedowns)
         try:
-            places = _repeated(part.dataset, partial(part.find, target, found))
+            places = _repeated(part.dataset, partial(part.find, target, found)) if target else {}
         except StorageError as error:
             failed[part.dataset] = str(error)
         else:
             places = {**marked.get(part.dataset, {}), **places}
             found |= {part.dataset: places} if places else {}
     return found, failed
+
+
+def _target(part: TakedownPart, takedowns: Takedowns) -> TakedownTarget:
+    return TakedownTarget(takedowns.exported if part.dataset in EXPORTS else takedowns)
 
 
 def apply_takedowns(
@@ -157,9 +161,9 @@ def apply_takedowns(
     requests, because the ledger forgets them. `search_again` also looks for what requests that were
     applied before cover now.
     """
-    update_cache(store)
     keep_aliases(store, aliases, now=now)
-    states = [one for one in read_states(store) if one.is_active("removal", now)]
+    # What must not be stored must not be exported either.
+    states = [one for one in read_states(store) if one.is_active("export", now)]
     fresh = [one.request for one in states if search_again or not one.is_searched]
     not_searched = _search(store, parts, fresh, now=now)
     removed, left = finish_pending(store, parts, now=now)
@@ -194,7 +198,9 @@ def _search(
     marked: dict[str, dict[str, int]] = {}
     for dataset, unit in list_pending(store):
         marked.setdefault(dataset, {})[unit] = 0
-    places, failed = _found(parts, Takedowns.of(fresh, aliases=known), marked)
+    stored = [one for one in fresh if one.scope is not TakedownScope.export]
+    takedowns = Takedowns.of(stored, aliases=known, exported=fresh)
+    places, failed = _found(parts, takedowns, marked)
     for dataset, units in places.items():
         mark_pending(store, dataset, units)
     counted = {
@@ -214,11 +220,12 @@ def finish_pending(
 
     Data of a request that was withdrawn in between stays.
     """
-    target = TakedownTarget(Takedowns.read(store, now=now, use="removal"))
+    takedowns = Takedowns.read(store, now=now, use="removal")
     marked = list_pending(store)
     removed: dict[str, RemovedRows] = {}
     left: dict[str, str] = {}
     for part in parts:
+        target = _target(part, takedowns)
         for unit in [key for dataset, key in marked if dataset == part.dataset]:
             mark, place = find_mark(store, part.dataset, unit), f"{part.dataset} {unit}"
             try:

@@ -1,8 +1,6 @@
 """Write and read requests, their withdrawals, their aliases and the partitions still to rewrite."""
 
-import gzip
 import json
-import logging
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import PurePosixPath
 
 from news_platform.datasets.takedowns import (
     ALIASES,
     APPLIED,
-    CACHE,
     PENDING,
     REQUESTS,
     ROOT,
@@ -25,20 +23,21 @@ from news_platform.datasets.takedowns import (
     TakedownRequest,
     TakedownScope,
     parse_aliases,
+    parse_list_id,
     parse_request,
     pending_of,
     pending_path,
     request_path,
     takedown_id,
 )
-from news_platform.errors import InputError, StorageError
+from news_platform.errors import InputError
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.takedowns.match import TakedownUse, bare_key
 from news_platform.web.urls import canonical_url, has_registrable_domain, plain_host, url_host
 
-_HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)+")
-# Marks of partitions are small and many.
-_CONCURRENT_WRITES = 16
+_HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+")
+# Marks of partitions, requests and aliases are small and many.
+_CONCURRENT_READS = _CONCURRENT_WRITES = 16
 # Requests and aliases never change, so a process reads and parses each once.
 _REMEMBERED = 1 << 18
 
@@ -58,18 +57,20 @@ class TakedownState:
         return now is not None and expires_at is not None and expires_at <= now
 
     def is_active(self, use: TakedownUse, now: datetime | None) -> bool:
-        """Return whether the request bans collection, or removes what is stored.
+        """Return whether the request bans collection, removes what is stored, or bans exports.
 
         A request for stored data alone is served once: what is collected later may stay.
         """
         if self.is_withdrawn or self.is_expired(now):
             return False
-        scope = self.request.scope
-        if use == "collection":
-            return scope is not TakedownScope.stored
-        return scope is TakedownScope.both or (
-            scope is TakedownScope.stored and not self.is_applied
-        )
+        match self.request.scope:
+            case TakedownScope.future:
+                return use == "collection"
+            case TakedownScope.export:
+                return use == "export"
+            case TakedownScope.stored:
+                return use != "collection" and not self.is_applied
+        return True
 
     def is_served_once(self, now: datetime | None) -> bool:
         """Return whether the request is for what was stored before it, and has been served."""
@@ -101,7 +102,7 @@ def new_request(
     kind: TakedownKind, values: Iterable[str], *, terms: TakedownTerms, now: datetime
 ) -> TakedownRequest:
     """Return a valid request; raise InputError for what names no page or domain."""
-    cleaned = tuple(dict.fromkeys(_cleaned(kind, value) for value in values))
+    cleaned = tuple(dict.fromkeys(clean_value(kind, value) for value in values))
     if not cleaned:
         raise InputError("nothing to take down: give URLs, --prefix or --domain")
     if not terms.reason.strip():
@@ -124,8 +125,13 @@ def new_request(
     )
 
 
-def _cleaned(kind: TakedownKind, value: str) -> str:
-    """Return what a request names; raise InputError for what would cover nothing or too much."""
+def clean_value(kind: TakedownKind, value: str) -> str:
+    """Return what a request names; raise InputError for what would cover nothing or too much.
+
+    The values of lists are clean: `lists.parse_list` cleans them one by one.
+    """
+    if kind is TakedownKind.list:
+        return value
     if "*" in value:
         without = value.replace("*.", "").replace("*", "")
         raise InputError(
@@ -192,7 +198,18 @@ def read_states(store: ObjectStore) -> list[TakedownState]:
     infos = list(store.list(ROOT))
     names = {info.path for info in infos}
     listed = [info for info in infos if info.path.startswith(f"{REQUESTS}/")]
-    return [_state(request, names) for request in _read_requests(store, listed)]
+    return [_state(request, names) for request in _read_requests(store, _newest(listed))]
+
+
+def _newest(infos: Iterable[ObjectInfo]) -> list[ObjectInfo]:
+    """Return the files of requests without those of older versions of lists."""
+    newest: dict[str, tuple[int, ObjectInfo]] = {}
+    for info in infos:
+        stem = PurePosixPath(info.path).stem
+        name, version = parse_list_id(stem) or (stem, 0)
+        if name not in newest or newest[name][0] < version:
+            newest[name] = version, info
+    return [info for _, info in newest.values()]
 
 
 def _state(request: TakedownRequest, names: set[str]) -> TakedownState:
@@ -213,20 +230,28 @@ def _parse_request(body: bytes, path: str) -> TakedownRequest:
     return parse_request(body, path)
 
 
+def read_current(
+    store: ObjectStore, *, now: datetime | None
+) -> tuple[list[TakedownState], list[tuple[str, ...]]]:
+    """Return the requests that have not ended, and all known groups of aliases."""
+    infos = _newest(store.list(REQUESTS))
+    requests = _read_requests(store, infos) if infos else []
+    # Only what decides is listed: a hundred thousand requests have as many other files.
+    folders = [WITHDRAWN] if requests else []
+    if any(one.scope is TakedownScope.stored for one in requests):
+        folders.append(APPLIED)
+    names = {info.path for folder in folders for info in store.list(folder)}
+    states = (_state(request, names) for request in requests)
+    current = [one for one in states if not one.is_withdrawn and not one.is_expired(now)]
+    return current, read_aliases(store) if current else []
+
+
 def read_active(
     store: ObjectStore, *, now: datetime | None, use: TakedownUse
 ) -> tuple[list[TakedownRequest], list[tuple[str, ...]]]:
     """Return the requests that count for a use, and all known groups of aliases."""
-    infos = list(store.list(REQUESTS))
-    requests = _read_requests(store, infos) if infos else []
-    # Only what decides is listed: a hundred thousand requests have as many other files.
-    folders = [WITHDRAWN] if requests else []
-    if use == "removal" and any(one.scope is TakedownScope.stored for one in requests):
-        folders.append(APPLIED)
-    names = {info.path for folder in folders for info in store.list(folder)}
-    states = (_state(request, names) for request in requests)
-    active = [one.request for one in states if one.is_active(use, now)]
-    return active, read_aliases(store) if active else []
+    states, aliases = read_current(store, now=now)
+    return [one.request for one in states if one.is_active(use, now)], aliases
 
 
 def read_aliases(store: ObjectStore) -> list[tuple[str, ...]]:
@@ -298,51 +323,13 @@ def read_record(store: ObjectStore, takedown: str) -> Mapping[str, object]:
     return {}
 
 
-_log = logging.getLogger(__name__)
-_CONCURRENT_READS = 16
-# Files that are read one by one before they are added to the cache.
-MOST_SINGLE = 256
-
-
 def read_files(store: ObjectStore, infos: Sequence[ObjectInfo]) -> dict[str, bytes]:
-    """Return the contents of listed requests or aliases by path."""
-    # Few files are read at once anyway.
-    cached = _read_cache(store) if len(infos) > _CONCURRENT_READS else {}
-    single = [info for info in infos if info.path not in cached]
+    """Return the contents of listed requests or aliases by path, many at once."""
     with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
-        bodies = list(threads.map(lambda info: _read(store, info.path, info.etag), single))
-    found = dict(zip((info.path for info in single), bodies, strict=True))
-    return {one.path: found[one.path] if one.path in found else cached[one.path] for one in infos}
+        bodies = list(threads.map(lambda info: _read(store, info.path, info.etag), infos))
+    return dict(zip((info.path for info in infos), bodies, strict=True))
 
 
 @lru_cache(_REMEMBERED)
 def _read(store: ObjectStore, path: str, etag: str) -> bytes:
     return store.read(path)
-
-
-def _read_cache(store: ObjectStore) -> Mapping[str, bytes]:
-    info = store.find(CACHE)
-    try:
-        return _parsed_cache(store, info.etag) if info is not None else {}
-    except (StorageError, OSError, EOFError, ValueError) as error:
-        _log.warning("cannot read %s, its files are read one by one: %s", CACHE, error)
-        return {}
-
-
-@lru_cache(4)
-def _parsed_cache(store: ObjectStore, etag: str) -> Mapping[str, bytes]:
-    document = json.loads(gzip.decompress(store.read(CACHE)))
-    return {str(name): str(body).encode() for name, body in document.items()}
-
-
-def update_cache(store: ObjectStore, *, most_single: int = MOST_SINGLE) -> bool:
-    """Write the cache again if many files are not in it; return whether it did."""
-    infos = [info for folder in (REQUESTS, ALIASES) for info in store.list(folder)]
-    if len(infos) < most_single:
-        return False
-    cached = _read_cache(store)
-    if sum(info.path not in cached for info in infos) < most_single:
-        return False
-    document = {path: body.decode() for path, body in sorted(read_files(store, infos).items())}
-    store.put(CACHE, gzip.compress(json.dumps(document).encode(), compresslevel=1, mtime=0))
-    return True

@@ -12,6 +12,7 @@ from operator import or_
 import polars as pl
 
 from news_platform.datasets.dataset import Column, Dataset, Role
+from news_platform.datasets.registry import DATASETS
 from news_platform.storage.commit.markers import change_report, read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns, shown_spellings
@@ -23,13 +24,16 @@ _GZIP = b"\x1f\x8b"
 _FEW = 32
 ROW_ROLES = (Role.url, Role.url_hash, Role.domain, Role.host)
 """The roles of the columns that say which page or domain a row is about."""
+EXPORTS = frozenset(name for name, one in DATASETS.items() if "huggingface" in one.kinds)
+"""The datasets that are made to leave the root: they also lose what must not be exported."""
 ADDRESSES = frozenset(("uri", "url", "sourceURL", "raw_url"))
 """Fields of JSON documents that state the address of the page that a document is about."""
 DOMAINS = frozenset(("domain", "registrable_domain", "normalized_domain"))
 """Fields of JSON documents that state its domain."""
 
 # The parts of documents that describe them: of a snapshot, a refused record, a source record.
-_DESCRIBING = frozenset(("data", "metadata", "record", "provenance"))
+_PAGES = "data"
+_DESCRIBING = frozenset((_PAGES, "metadata", "record", "provenance"))
 
 
 def covered_urls(urls: Iterable[str | None], takedowns: Takedowns) -> frozenset[str]:
@@ -48,13 +52,26 @@ def may_be_covered(column: str, takedowns: Takedowns) -> pl.Expr:
 
     It runs inside the scan, so that only few addresses become Python objects.
     """
-    domains = sorted(takedowns.registrable_domains)
-    if not domains:
+    if not takedowns.registrable_domains:
         return pl.lit(False)
     text = pl.col(column).fill_null("")
-    return text.str.contains_any(domains, ascii_case_insensitive=True) | text.str.contains(
-        _ODD_HOST
-    )
+    return contain_needles(text, takedowns.registrable_domains) | text.str.contains(_ODD_HOST)
+
+
+def contain_needles(text: pl.Expr, needles: frozenset[str]) -> pl.Expr:
+    """Return an expression that is true for texts with one of the needles, in any case.
+
+    Polars keeps compiled patterns, but builds the automaton of `contains_any` at every call: with
+    10,000 needles that takes 12 ms, longer than most files need.
+    """
+    if len(needles) <= _FEW:
+        return text.str.contains_any(sorted(needles), ascii_case_insensitive=True)
+    return text.str.to_lowercase().str.contains(_pattern(needles))
+
+
+@lru_cache(8)
+def _pattern(needles: frozenset[str]) -> str:
+    return "|".join(map(re.escape, sorted(needles)))
 
 
 def covered_hashes(takedowns: Takedowns) -> frozenset[str]:
@@ -72,6 +89,9 @@ class TakedownTarget:
     """The pages and domains that are taken down, as the engines of datasets look for them."""
 
     takedowns: Takedowns
+
+    def __bool__(self) -> bool:
+        return bool(self.takedowns)
 
     @property
     def domains(self) -> frozenset[str]:
@@ -107,6 +127,26 @@ class TakedownTarget:
             for name, value in stated_fields(document)
         )
 
+    def left_of(self, body: bytes) -> bytes | None:
+        """Return a file without its covered documents, None if no document is left.
+
+        Lines of JSON and the pages of a crawl's answer go one by one.
+        """
+        if body.lstrip()[:1] not in (b"{", b"["):
+            return body
+        whole = _parsed(body)
+        if whole is None:
+            lines = body.splitlines(keepends=True)
+            return b"".join(one for one in lines if not self.covers_document(_parsed(one))) or None
+        pages = whole.get(_PAGES) if isinstance(whole, dict) else None
+        if not self.covers_document(whole):
+            return body
+        if not isinstance(whole, dict) or not isinstance(pages, list):
+            return None
+        left = {**whole, _PAGES: [one for one in pages if not self.covers_document(one)]}
+        is_left = left[_PAGES] and not self.covers_document(left)
+        return json.dumps(left).encode() if is_left else None
+
     def covers(self, role: Role, value: str) -> bool:
         """Return whether a value of a column of this role names a covered page or domain."""
         match role:
@@ -121,16 +161,15 @@ class TakedownTarget:
         return False
 
     def _likely(self, column: Column) -> pl.Expr:
-        domains = sorted(self.takedowns.registrable_domains)
         match column.role:
             case Role.url:
                 return may_be_covered(column.name, self.takedowns)
             case Role.url_hash:
                 return pl.col(column.name).is_in(list(covered_hashes(self.takedowns)))
             case Role.domain if self.takedowns.domains:
-                return pl.col(column.name).fill_null("").str.contains_any(domains)
+                return contain_needles(pl.col(column.name).fill_null(""), self.domains)
             case Role.host if self.takedowns.domains:
-                return pl.col(column.name).is_in([reversed_domain(one) for one in domains])
+                return pl.col(column.name).is_in(_reversed(self.domains))
         return pl.lit(False)
 
     def covered_values(self, role: Role, values: pl.Series) -> pl.Series:
@@ -141,6 +180,11 @@ class TakedownTarget:
             return pl.Series([False]).new_from_index(0, values.len())
         found = [one for one in values.drop_nulls().unique() if self.covers(role, one)]
         return values.is_in(found).fill_null(False)
+
+
+@lru_cache(4)
+def _reversed(domains: frozenset[str]) -> pl.Series:
+    return pl.Series(map(reversed_domain, sorted(domains)), dtype=pl.String)
 
 
 def iter_documents(body: bytes) -> Iterator[object]:
@@ -168,7 +212,8 @@ def stated_fields(document: object) -> Iterator[tuple[str, str]]:
         for name, value in one.items() if isinstance(one, dict) else ():
             if isinstance(value, str):
                 yield name, value
-            elif name in _DESCRIBING and isinstance(value, dict):
+            # The answer to a crawl has a list of pages.
+            elif name in _DESCRIBING and isinstance(value, dict | list):
                 yield from stated_fields(value)
 
 
@@ -183,24 +228,27 @@ _MOST_ENDS = 8
 _JSON_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
-def page_needles(takedowns: Takedowns) -> tuple[str, ...]:
+def page_needles(takedowns: Takedowns) -> frozenset[str]:
     """Return texts of which one occurs, in any case, wherever a covered page is named."""
     return _needles(frozenset(takedowns.names))
 
 
 @lru_cache(4)
-def _needles(hosts: frozenset[str]) -> tuple[str, ...]:
+def _needles(hosts: frozenset[str]) -> frozenset[str]:
     plain = (host.partition(":")[0] for host in hosts)
-    return tuple(sorted({one for host in plain for one in (host, unicode_host(host))}))
+    return frozenset(one for host in plain for one in (host, unicode_host(host)))
 
 
-def contain_any(texts: Sequence[str], needles: Sequence[str]) -> list[bool]:
+def contain_any(texts: Sequence[str], needles: frozenset[str]) -> list[bool]:
     """Return for each text whether it has a needle; the number of needles hardly matters."""
     # Polars has a fixed cost per call, which most files are too small to be worth.
     if len(texts) * len(needles) <= _FEW:
         return [any(needle in text.lower() for needle in needles) for text in texts]
-    found = pl.Series(texts, dtype=pl.String).str
-    return found.contains_any(list(needles), ascii_case_insensitive=True).to_list()
+    return (
+        pl.select(contain_needles(pl.lit(pl.Series(texts, dtype=pl.String)), needles))
+        .to_series()
+        .to_list()
+    )
 
 
 def name_pages(texts: Sequence[str], takedowns: Takedowns) -> list[bool]:

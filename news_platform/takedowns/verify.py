@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -33,9 +33,11 @@ from news_platform.storage.sql.row_roles import is_meant, role_of
 from news_platform.storage.sql.sqlite_file import read_bytes
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.rows import (
+    EXPORTS,
     ROW_ROLES,
     TakedownTarget,
     contain_any,
+    contain_needles,
     covered_hashes,
     iter_documents,
     name_pages,
@@ -71,9 +73,10 @@ _INPUTS = (
     *(folder for folder, one in _FOLDERS if one.place.engine == "external"),
 )
 _INDEX_FILE = re.compile(r"/(?:[0-9a-f]{32}\.[a-z]+|meta\.json|\.managed\.json)$")
-# Files that no declaration has: the ledger's log, the list of files of the demo, and JSON documents
-# that name their page.
+# Files that no declaration has: Dagster's own state, in which previews name domains, the ledger's
+# log, the list of files of the demo, and JSON documents that name their page.
 _OTHER_FILES: Mapping[str, Content] = {
+    ".dagster/": "mentions",
     "ledger.sqlite-": "mentions",
     "demo.json": "mentions",
     "samples/source_records/": "documents",
@@ -216,6 +219,14 @@ def verify_objects(
             report.unreadable[place] = " ".join(str(error).split()) or type(error).__name__
 
 
+def verify_exports(store: ObjectStore, report: VerificationReport) -> None:
+    """Look at every file of the exports for what must not be exported."""
+    found = replace(report, takedowns=report.takedowns.exported)
+    for folder in (DATASETS[name].place.folder for name in EXPORTS):
+        verify_objects(store.child(folder), found, within=f"{folder}/")
+    report.files, report.bytes_read, report.rows = found.files, found.bytes_read, found.rows
+
+
 def _iter_files(store: ObjectStore) -> Iterator[tuple[str, int]]:
     """Yield all files and sizes; of a folder also what no listing shows: unfinished files."""
     folder = store.local_folder
@@ -276,7 +287,7 @@ def _verify_text(path: str, body: bytes, report: VerificationReport, *, place: s
 def _without_found(path: str, texts: Sequence[str], report: VerificationReport) -> Iterator[str]:
     """Report the JSON documents about covered pages, and yield all others."""
     # Nearly all are of hosts that no request names: they are not parsed.
-    likely = contain_any(texts, sorted(report.takedowns.names))
+    likely = contain_any(texts, page_needles(report.takedowns))
     for text, is_likely in zip(texts, likely, strict=True):
         documents = iter_documents(text.encode()) if is_likely else ()
         if any(map(report.target.covers_document, documents)):
@@ -317,8 +328,8 @@ def _verify_column_texts(
             report.find(place, f"{values.name} {value!r}")
     else:
         # Nearly all are sorted out before they become Python objects.
-        needles = list(page_needles(report.takedowns))
-        likely = values.filter(values.str.contains_any(needles, ascii_case_insensitive=True))
+        is_likely = contain_needles(pl.col(values.name), page_needles(report.takedowns))
+        likely = values.to_frame().filter(is_likely)[values.name]
         report.check_texts(place, likely.to_list(), is_foreign=role in _FOREIGN_ROLES)
 
 

@@ -1,11 +1,15 @@
-"""Days, sizes and time spans as people write and read them, and cells of spreadsheets."""
+"""Days, sizes, time spans and names as people write and read them, and cells of spreadsheets."""
 
+import difflib
+from collections.abc import Collection
 from datetime import UTC, date, datetime
 
 from news_platform.errors import InputError
 
 # By these a spreadsheet knows a formula, which may read files or call an address.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+# Of the values that a message lists.
+_SHOWN_NAMES = 12
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -21,6 +25,17 @@ def as_day(given: str | date, *, name: str = "day") -> date:
     except ValueError as error:
         message = f"invalid {name} {given!r}: expected YYYY-MM-DD"
         raise InputError(message, thing=str(given)) from error
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Return the cure for an unknown name: the known one that is most like it, or all of them."""
+    by_folded = {one.casefold(): one for one in known}
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    if close:
+        return f"did you mean {by_folded[close[0]]!r}?"
+    shown = sorted(known)[:_SHOWN_NAMES]
+    more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
+    return f"expected one of {', '.join(shown)}{more}" if shown else "there are none yet"
 
 
 def bytes_text(count: int) -> str:

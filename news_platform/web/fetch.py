@@ -261,13 +261,14 @@ class WebFetcher:
         cap = self.options.max_body_bytes if max_body_bytes is None else max_body_bytes
         budget = _Budget(self.options.total_timeout_seconds)
         target = self._checked(url)
-        own_origin = target.origin()
+        own_origin = target.origin() if private_headers else None
         redirects: list[str] = []
         statuses: list[int] = []
         cookies = FetchCookies()
         while True:
             # Another site must not learn the login, not even by a redirect of the first one.
-            private = private_headers if target.origin() == own_origin else _NO_HEADERS
+            is_own = own_origin is not None and target.origin() == own_origin
+            private = private_headers if is_own else _NO_HEADERS
             sent = {**headers, **cookies.headers(target), **private}
             received = await self._request(target, headers=sent, cap_bytes=cap, budget=budget)
             is_redirect = received.status in REDIRECT_STATUSES
@@ -354,6 +355,8 @@ class WebFetcher:
 
     def _proxy_for(self, target: URL) -> URL | None:
         """Return the proxy; None without one, and for listed places, which are reached directly."""
+        if self._proxy is None:
+            return None
         host, allowed = target.raw_host or "", self.options.allowed
         is_own = host in self.options.host_map or allowed.ports_of(host)
         return None if is_own or allowed.has_address(host) else self._proxy

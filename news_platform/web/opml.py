@@ -48,11 +48,11 @@ def _title(outline: etree._Element) -> str:
 
 
 def _label(folder: etree._Element) -> str:
-    """Return the name of a folder as part of a path; a feed that holds feeds is not a folder."""
+    """Return the name of a folder, which may be a path; a feed that holds feeds is not a folder."""
     if _attribute(folder.attrib, "xmlurl"):
         return ""
     name = _attribute(folder.attrib, "text") or _attribute(folder.attrib, "title")
-    return " ".join(name.replace("/", "-").split())
+    return "/".join(filter(None, (" ".join(part.split()) for part in name.split("/"))))
 
 
 def _google_reader(root: etree._Element) -> Iterator[OpmlFeed]:

@@ -7,8 +7,9 @@ is returned without surrounding blanks but otherwise unchanged, and its domain i
 import hashlib
 import re
 import string
-from collections.abc import Mapping
+import tomllib
 from functools import cache, lru_cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -40,73 +41,11 @@ _PATH_SAFE = "%/:@!$&'()*+,;=~"
 _QUERY_SAFE = _PATH_SAFE + "?[]"
 
 
-# Query parameters that say how a reader came to a page, never which page it is. The lists are
-# explicit: a name is here because a known service adds it. A bare `source`, `from`, `id` or `ref`
-# may choose the page and is never dropped by its name alone.
-# Families: any name that starts with one of these.
-TRACKER_PREFIXES = (
-    "utm_",  # Google Analytics and its imitators
-    "mtm_",  # Matomo
-    "matomo_",
-    "piwik_",
-    "pk_",  # Matomo's older names
-    "hsa_",  # HubSpot ads
-    "oly_",  # Omeda newsletters
-    "vero_",  # Vero newsletters
-    "at_campaign",  # AT Internet, used by public broadcasters
-    "at_custom",
-    "at_format",
-    "at_link_",
-    "at_medium",
-    "at_ptr_",
-    "guce_",  # Yahoo consent
-    "ns_",  # comScore
-)
-
-# Click ids of advertisers: Google, Meta, Microsoft, Yandex, X, TikTok, Reddit, LinkedIn, Snap.
-_CLICK_IDS = """
-gclid gclsrc dclid gbraid wbraid gad_source gad_campaignid srsltid _ga _gl
-fbclid fb_action_ids fb_action_types fb_ref fb_source igshid igsh mibextid
-msclkid yclid ymclid ysclid _openstat twclid ttclid rdt_cid li_fat_id sccid scclid
-clickid irclickid irgwc wickedid epik
-"""
-# Mailchimp, Marketo, HubSpot, Drip, Klaviyo, Beehiiv.
-_NEWSLETTERS = "mc_cid mc_eid mkt_tok _hsenc _hsmi __hssc __hstc __hsfp hsctatracking _ke _kx"
-# Publishers' own campaign parameters and share buttons.
-_CAMPAIGNS = """
-bxid cmpid ncid icid ito ocid s_cid s_kwcid ftcamp ftag smid smtyp sr_share traffic_source
-guccounter wt_mc wt_zmc xtor ref_src ref_url referringsource soc_src soc_trk
-__twitter_impression partnerid rb_clickid spm
-"""
-# Session ids that some servers append to every link.
-_SESSIONS = "phpsessid jsessionid aspsessionid"
+_TRACKERS = tomllib.loads((files(__package__) / "trackers.toml").read_text(encoding="utf-8"))
+_TRACKER_PREFIXES = tuple(_TRACKERS["prefixes"].split())
+_TRACKER_NAMES = frozenset(" ".join(_TRACKERS["names"].values()).split())
+_SITE_TRACKERS = {site: frozenset(names.split()) for site, names in _TRACKERS["sites"].items()}
 _SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid)=[^/;]*", re.IGNORECASE)
-
-# Campaign parameters that only these publishers use so; elsewhere the names may choose the page.
-_SITE_TRACKERS: Mapping[str, frozenset[str]] = {
-    site: frozenset(names.split())
-    for site, names in {
-        "bloomberg.com": "sref srnd leadsource",
-        "cbc.ca": "cmp",
-        "cnn.com": "iid",
-        "dw.com": "maca",
-        "economist.com": "fsrc",
-        "forbes.com": "sh ss",
-        "lefigaro.fr": "een seen",
-        "lemonde.fr": "lmd_campaign lmd_creation lmd_medium lmd_source",
-        "npr.org": "f ft sc",
-        "nytimes.com": "action emc module partner pgtype rref",
-        "politico.com": "lo nid nname nrid",
-        "reuters.com": "feedname feedtype rpc taid",
-        "spiegel.de": "sara_ecid sara_ref",
-        "telegraph.co.uk": "wt.mc_id wt.tsrc",
-        "theguardian.com": "cmp",
-        "washingtonpost.com": "itid tid wpisrc wpmm",
-        "wsj.com": "mod reflink",
-    }.items()
-}
-
-TRACKER_NAMES = frozenset(" ".join((_CLICK_IDS, _NEWSLETTERS, _CAMPAIGNS, _SESSIONS)).split())
 
 
 class _UrlParts(NamedTuple):
@@ -225,7 +164,7 @@ def is_tracker(name: str, host: str = "") -> bool:
     Some names do so on the sites of one publisher alone.
     """
     lower = name.lower()
-    if lower in TRACKER_NAMES or lower.startswith(TRACKER_PREFIXES):
+    if lower in _TRACKER_NAMES or lower.startswith(_TRACKER_PREFIXES):
         return True
     return bool(host) and lower in _SITE_TRACKERS.get(registrable_domain(host), ())
 

@@ -16,11 +16,12 @@ class Record:
     block: bytes
     kind: str = "response"
     uri: str = "https://www.levels.fyi/nl-nl/x"
+    at: str = "2025-11-01T01:44:44Z"
 
     def dumped(self) -> bytes:
         head = (
             f"WARC/1.0\r\nWARC-Type: {self.kind}\r\nWARC-Target-URI: {self.uri}\r\n"
-            "WARC-Date: 2025-11-01T01:44:44Z\r\nWARC-Payload-Digest: sha1:ABC\r\n"
+            f"WARC-Date: {self.at}\r\nWARC-Payload-Digest: sha1:ABC\r\n"
             f"Content-Type: application/http\r\nContent-Length: {len(self.block)}\r\n\r\n"
         )
         return head.encode() + self.block + b"\r\n\r\n"

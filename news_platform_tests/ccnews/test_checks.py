@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from news_platform.ccnews.checks import (
-    duplicate_problems,
     read_footers,
     row_problems,
     schema_problems,
@@ -64,7 +63,6 @@ def _english(root: ObjectStore) -> pl.DataFrame:
 def test_what_was_just_written_has_no_problem(root: ObjectStore, crawl: ObjectStore) -> None:
     assert _row_problems(root) == []
     assert schema_problems(read_footers(root, day=DAY)) == []
-    assert duplicate_problems(root, day=DAY) == []
     listed = {DAY: listed_warcs(crawl, root, day=DAY)}
     assert uncollected(root, listed, today=DAY + timedelta(days=9)) == []
 
@@ -81,8 +79,6 @@ def test_a_torn_file_is_seen(root: ObjectStore) -> None:
     (problem,) = _row_problems(root)
     assert problem.startswith(f"{ENGLISH}: unreadable")
     assert len(schema_problems(read_footers(root, day=DAY))) == 1
-    (unreadable,) = duplicate_problems(root, day=DAY)
-    assert "unreadable" in unreadable
 
 
 def test_a_lost_and_an_added_file_are_seen(root: ObjectStore) -> None:
@@ -92,8 +88,6 @@ def test_a_lost_and_an_added_file_are_seen(root: ObjectStore) -> None:
     problems = _row_problems(root)
     assert f"{ENGLISH}: missing" in problems
     assert sum("not named by any marker" in problem for problem in problems) == 2
-    (unreadable,) = duplicate_problems(root, day=DAY)
-    assert "unreadable" in unreadable
 
 
 def test_another_schema_is_seen(root: ObjectStore) -> None:
@@ -103,14 +97,6 @@ def test_another_schema_is_seen(root: ObjectStore) -> None:
         root, _english(root).drop("extra").with_columns(pl.col("confs").cast(pl.List(pl.Int32)))
     )
     assert len(schema_problems(read_footers(root, day=DAY))) == 1
-
-
-def test_a_page_twice_is_seen_unless_its_source_has_it_twice(root: ObjectStore) -> None:
-    frame = _english(root)
-    _rewrite(root, pl.concat([frame, frame.head(1)]))
-    assert duplicate_problems(root, day=DAY) == [
-        f"{NAME}: 2 repeated pages, expected 1 as in its source"
-    ]
 
 
 def test_a_listed_warc_may_be_late_for_two_days(root: ObjectStore, crawl: ObjectStore) -> None:

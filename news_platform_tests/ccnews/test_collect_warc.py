@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import (
     DROPPED_RESPONSES,
@@ -48,6 +47,7 @@ def test_a_warc_becomes_files_by_language_and_a_marker(
     assert stored_paths(local_store) == {
         *(raw % language for language in ("fr", "en", "nl")),
         side % "captures",
+        side % "page_metadata",
         side % "feed_candidates",
         side % "dropped",
         f"news/collected/2025/11/01/{NAME}@{marker.fingerprint}.json",
@@ -85,16 +85,6 @@ def test_a_second_attempt_replaces_and_leaves_no_stray(
     assert stored_paths(local_store) == before | {other}
 
 
-def test_switching_a_dataset_off_removes_its_file(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
-) -> None:
-    collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "1")
-    off = CollectOptions(dropped_responses=False)
-    marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "2", options=off)
-    assert marker.dropped_responses is None
-    assert not [path for path in stored_paths(local_store) if "/dropped/" in path]
-
-
 @pytest.mark.parametrize("damage", ["cut", "missing"])
 def test_a_bad_warc_fails_and_publishes_nothing(
     damage: str, crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
@@ -113,7 +103,7 @@ def test_repeated_pages_are_kept_and_counted(local_store: ObjectStore, tmp_path:
     pages = mixed_pages(2)
     crawl = write_crawl(tmp_path / "crawl", {PATH: [*pages, pages[0], pages[0]]})
     marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
-    assert (marker.rows, marker.duplicates) == (4, 2)
+    assert (marker.rows, marker.captures) == (4, 4)
 
 
 def test_the_day_comes_from_the_first_record_when_the_name_has_none(

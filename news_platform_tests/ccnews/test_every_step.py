@@ -7,8 +7,8 @@ from tempfile import mkdtemp
 import pytest
 
 from news_platform.ccnews.scan import scan_news
+from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import CAPTURES
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
 from news_platform_tests.ccnews.archive import Record, article, http
@@ -43,7 +43,7 @@ def rows_of(root: ObjectStore, marker: Collected) -> list[dict[str, object]]:
     sides = [path for path in marker.paths() if "/captures/" in path]
     captures = [row for path in sides for row in read_table(root, path, CAPTURES).to_dicts()]
     found = [*scan_news(root).collect().to_dicts(), *captures]
-    return sorted((row for row in found if VICTIM.name not in str(row["uri"])), key=repr)
+    return sorted((row for row in found if VICTIM.name not in str(row)), key=repr)
 
 
 def collect(folder: Path, source: ObjectStore) -> Run:
@@ -52,7 +52,8 @@ def collect(folder: Path, source: ObjectStore) -> Run:
 
     def run() -> StageResult:
         marker = collect_here(PATH, source=source, root=root, scratch=place / "scratch")
-        assert marker.captures == marker.rows
+        # A page that the extractor cannot read is in the index all the same.
+        assert marker.rows <= (marker.captures or 0) <= len(GOOD) + 1
         found = StageResult(rows_of(root, marker), {"rows": marker.rows, **marker.dropped})
         assert len(found.neighbours) == 2 * len(GOOD)
         return found

@@ -25,6 +25,7 @@ from news_platform_tests.ccnews.crawl import (
     write_crawl,
     write_listings,
 )
+from news_platform_tests.defs.over import resumed
 
 _PATIENCE_SECONDS = 1_200
 _POLL_SECONDS = 0.5
@@ -61,7 +62,7 @@ class Daemon:
         (self.home / "dagster.yaml").write_text(_INSTANCE)
         (folder / "definitions.py").write_text(_DEFINITIONS)
         self.crawl = folder / "crawl"
-        self.root = folder / "root"
+        self.root = Path(resumed(str(folder / "root")))
         self._processes: list[subprocess.Popen[bytes]] = []
         self._environ = {
             **os.environ,

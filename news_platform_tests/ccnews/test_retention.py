@@ -8,7 +8,7 @@ from functools import partial
 import polars as pl
 import pytest
 
-from news_platform.ccnews.checks import duplicate_problems, read_footers, row_problems
+from news_platform.ccnews.checks import read_footers, row_problems
 from news_platform.ccnews.pipeline import damaged_warcs, outdated_days
 from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.retention import expiring_days
@@ -98,7 +98,6 @@ def test_an_expired_day_is_neither_missing_nor_stale_nor_damaged(root: ObjectSto
     assert followed_days(root) == set(DAYS)
     assert damaged_warcs(root, day=OLD) == frozenset()
     assert row_problems(root, read_footers(root, day=OLD), day=OLD) == []
-    assert duplicate_problems(root, day=OLD) == []
     assert _stage(root) == []
     assert sorted(outdated_days(root, CollectOptions())) == ["2025-11-02"]
     assert combine_month(root, OLD) == 0  # it was combined to record the days

@@ -70,7 +70,7 @@ def _counts(store: ObjectStore) -> list[Collected]:
             one,
             dropped={k: v for k, v in one.dropped.items() if k != "taken_down"},
             bytes=0,
-            feed_candidates=None,
+            feed_candidates=0,
         )
         for one in read_collected(store)
     ]

@@ -1,6 +1,8 @@
 """WARC streams: places, cuts, damage, other formats, and records by the book and not."""
 
+import base64
 import gzip
+import hashlib
 import random
 
 import pytest
@@ -44,7 +46,8 @@ def test_responses_come_in_file_order_with_their_byte_range() -> None:
         assert item.head + b"\r\n" + item.body == record.block
     assert [item.record.number for item in found] == [2, 3, 4]
     assert found[0].record.warc_date == "2025-11-01T01:44:44Z"
-    assert found[0].record.payload_digest == "sha1:ABC"
+    digest = hashlib.sha1(found[0].body, usedforsecurity=False).digest()
+    assert found[0].record.payload_digest == base64.b32encode(digest).decode()  # "ABC" is none
 
 
 def test_a_plain_file_gives_the_same_responses_with_its_own_ranges() -> None:
@@ -64,7 +67,7 @@ def test_a_file_squeezed_into_one_member_still_gives_every_response() -> None:
 def test_other_records_are_counted_by_type_and_companions_are_not() -> None:
     data = gzipped([*COMPANIONS, Record(b"x", "revisit"), Record(b"x", "resource"), PAGES[0]])
     reasons = [item.reason for item in _read(data) if isinstance(item, DroppedWarcRecord)]
-    assert reasons == ["revisit_record", "resource_record"]
+    assert reasons == ["resource_record"]
 
 
 def test_a_corrupt_member_costs_its_own_record() -> None:

@@ -11,15 +11,11 @@ from news_platform.ccnews import writer as writers
 from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.pool import CollectOptions
 from news_platform.ccnews.warc import WarcResponse, iter_responses
-from news_platform.ccnews.writer import (
-    FeedTally,
-    NewsWriter,
-    WarcWriter,
-    feed_urls,
-)
-from news_platform.datasets.raw_news import CAPTURES, FEED_CANDIDATES
+from news_platform.ccnews.writer import NewsWriter, WarcWriter
+from news_platform.datasets.captures import crawl_fields
+from news_platform.datasets.raw_news import FEED_CANDIDATES, PAGE_METADATA
 from news_platform_tests.ccnews.archive import NAME, Record, article, gzipped, http, stream
-from news_platform_tests.ccnews.crawl import mixed_pages
+from news_platform_tests.ccnews.crawl import DAY, mixed_pages
 
 
 def _pages(records: list[Record]) -> list[CrawledPage]:
@@ -84,31 +80,26 @@ def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
     bodies = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        writer = WarcWriter(tmp_path / name, warc_name=NAME, options=CollectOptions())
+        writer = WarcWriter(tmp_path / name, warc_name=NAME)
         for page in _pages(mixed_pages(5)):
             writer.write(page)
-        writer.close()
+        writer.close(crawl_fields(DAY, NAME))
         bodies.append(
             {file.name: file.read_bytes() for file in sorted((tmp_path / name).iterdir())}
         )
     assert bodies[0] == bodies[1]
 
 
-def test_captures_tell_where_each_page_lies(tmp_path: Path) -> None:
-    records = mixed_pages(3)
-    writer = WarcWriter(tmp_path, warc_name=NAME, options=CollectOptions())
-    for page in _pages(records):
+def test_what_pages_state_is_a_table_of_its_own(tmp_path: Path) -> None:
+    writer = WarcWriter(tmp_path, warc_name=NAME)
+    pages = _pages(mixed_pages(3))
+    for page in pages:
         writer.write(page)
-    written = writer.close()
-    rows = pl.read_parquet(written.captures.path)
-    assert dict(rows.schema) == dict(CAPTURES.schema)
-    assert rows["uri"].to_list() == [record.uri for record in records]
-    data = gzipped(records)
-    ends = (rows["record_offset"] + rows["record_length"]).to_list()
-    assert ends == [*rows["record_offset"].to_list()[1:], len(data)]
-    assert rows["status"].to_list() == [200, 200, 200]
+    rows = pl.read_parquet(writer.close(crawl_fields(DAY, NAME)).side[PAGE_METADATA].path)
+    assert dict(rows.schema) == dict(PAGE_METADATA.schema)
+    assert rows["uri"].to_list() == [page.record.uri for page in pages]
+    assert rows["warc_record_offset"].to_list() == [page.record.offset for page in pages]
     assert rows["title"].to_list() == ["A title"] * 3
-    assert rows["warc_date"].to_list() == ["2025-11-01T01:44:44Z"] * 3
 
 
 def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
@@ -120,10 +111,10 @@ def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
     )
     block = http(article("x", head=head))
     uris = ["https://a.example.com/1", "https://a.example.com/2", "https://www.other.org/"]
-    tally = FeedTally()
+    writer = WarcWriter(tmp_path, warc_name=NAME)
     for page in _pages([Record(block, uri=uri) for uri in uris]):
-        tally.add(feed_urls(page))
-    rows = pl.read_parquet(tally.write(tmp_path / "feeds", warc_name=NAME).path)
+        writer.write(page)
+    rows = pl.read_parquet(writer.close(crawl_fields(DAY, NAME)).side[FEED_CANDIDATES].path)
     assert dict(rows.schema) == dict(FEED_CANDIDATES.schema)
     found = {(row["host"], row["feed_url"]): row["pages"] for row in rows.iter_rows(named=True)}
     assert found["com.example", "https://a.example.com/rss"] == 2

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
-from news_platform.cli.main import main
+from news_platform.cli.main import main, run
 from news_platform.errors import NewsPlatformError
 from news_platform.storage.objects.store import ObjectStore
 
@@ -45,6 +46,16 @@ class Commands:
         done = self.run(root, *words)
         assert isinstance(done.exception, NewsPlatformError), (done.output, done.exception)
         return str(done.exception)
+
+
+def invoke(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code, standard error and output."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(sys, "argv", ["news-platform", *words])
+        run()
+    assert isinstance(ended.value.code, int)
+    out, error = capsys.readouterr()
+    return ended.value.code, error, out
 
 
 def process(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":

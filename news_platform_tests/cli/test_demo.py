@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.cli.demo import content_hash
 from news_platform.defs.graph import BUILD_ORDER
+from news_platform.defs.services.demo import content_hash
 from news_platform_tests.cli.runner import Commands
 from news_platform_tests.servers.demo import Demo
 

@@ -147,11 +147,15 @@ def test_what_is_due_is_surveyed_again_once_and_its_tables_are_built(
     assert [report["batch"] for report in surveyed] == ["gb|news|2025-11-03"]
     assert DOMAINS.json(root, "resurvey", "--due") == {"queued": [], "surveyed": []}
     store = open_store(root)
-    for table in ("domain_surveys", "usage_signals", "ai_policy_changes"):
+    for table in ("domain_surveys", "usage_signals", "survey_verdicts", "ai_policy_changes"):
         assert store.exists(f"{table}/date=2025-11-03/part-0.parquet"), table
     domain = json.loads(research.read_text())["records"][0]["normalized_domain"]
     days = [row["date"] for row in DOMAINS.json(root, "history", domain)["surveys"]]
     assert days == ["2025-11-01", "2025-11-03"]
+    shown = DOMAINS.text(root, "verdicts", "--domain", domain, "--bot", "*", "--csv").splitlines()
+    assert shown[0].startswith("domain,country,bot,operator,purpose,verdict,statement")
+    assert len(shown) == 5 and all(line.endswith(",2025-11-01") for line in shown[1:])
+    assert domain in DOMAINS.text(root, "verdicts", "--bot", "AI2Bot", "--purpose", "index")
 
 
 @pytest.mark.parametrize(
@@ -160,6 +164,7 @@ def test_what_is_due_is_surveyed_again_once_and_its_tables_are_built(
         (["fetch", "--batch", "gb|news|2025-11-09"], "domains import"),
         (["show", "nobody.example"], "nobody.example"),
         (["resurvey", "nowhere.example"], "is in no research file"),
+        (["verdicts", "--bot", "GTPBot"], "unknown crawler 'GTPBot': did you mean 'gptbot'?"),
         (["resurvey", "--batch", "gb|news|2025-11-01"], "no such batch"),
         (["import", __file__, *WHERE[:3], "../x", *WHERE[4:]], "invalid batch"),
     ],

@@ -139,11 +139,19 @@ def test_a_read_only_root_can_be_read_explained_checked_and_backed_up(
         ("explain", "https://post.example/a"),
         ("feeds", "list"),
         ("takedown", "verify"),
+        ("status",),
     ):
         done = _read_only(root, sys.executable, "-m", "news_platform.cli", *words, "--root", root)
         assert done.returncode == (1 if "explain" in words else 0), done.stderr
         assert "error" not in done.stderr.replace("error: nothing is known", "")
     assert _run("check", tmp_path / "x.zip").exit_code == 0
+    command = (sys.executable, "-m", "news_platform.cli", "doctor", "--json", "--root", root)
+    found = {
+        one["check"]: one["state"]
+        for one in json.loads(_read_only(root, *command).stdout)["findings"]
+    }
+    # The crawl is not reached from here.
+    assert found.pop("crawl") and found["root"] == "warning" and "wrong" not in found.values()
     done = _read_only(
         root, sys.executable, "-m", "news_platform.cli", "rss", "ensure", "--root", root
     )

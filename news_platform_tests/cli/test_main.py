@@ -75,11 +75,6 @@ def test_a_taken_port_is_one_line_with_the_cure(tmp_path: Path) -> None:
     _assert_one_line(done, port, "PORT=")
 
 
-def test_a_missing_dagster_home_is_one_line_with_the_cure(tmp_path: Path) -> None:
-    done = process("dev", "--root", str(tmp_path / "root"))
-    _assert_one_line(done, "DAGSTER_HOME", "make dev")
-
-
 def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_all(tmp_path: Path) -> None:
     claim_root(open_store(str(tmp_path)), sample=False)
     query = "select chr(27) || ']0;owned' || chr(7) || chr(155) || '31m' as text"

@@ -88,3 +88,25 @@ def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
     again = RECORDS.run(root, "build", "--institution", "u1", "--json")
     assert json.loads(again.stdout)[0]["blocks_kept"] == 2
     assert isinstance(RECORDS.run(root, "build", "--institution", "u2").exception, InputError)
+    assert RECORDS.run(root, "changes").stdout.strip() == "no changes"
+
+
+def test_changes_shows_what_differs_between_snapshots(snapshot: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    place = root / "snapshots" / "institution=u1" / "depts.json"
+    place.parent.mkdir(parents=True)
+    text = snapshot.read_text()
+    place.write_text(text)
+    RECORDS.run(root, "build")
+    document = json.loads(text.replace("Computer Science", "Computer Science and Design"))
+    document["data"]["metadata"]["fetched_at"] = "2999-11-01T00:00:00Z"
+    place.with_name("later.json").write_text(json.dumps(document))
+    assert RECORDS.run(root, "build").stdout.strip().endswith("1 differ in new snapshots")
+    shown = RECORDS.run(root, "changes", "--institution", "u1", "--since", "2999-11-01").stdout
+    assert shown.splitlines()[1:] == [
+        "  - Computer Science",
+        "  + Computer Science and Design",
+    ]
+    [found] = RECORDS.json(root, "changes")
+    assert (found["change"], found["section"]) == ("changed", "Departments")
+    assert RECORDS.json(root, "changes", "--url", "https://u1.edu/other") == []

@@ -1,32 +1,20 @@
 """Roots that do not exist, are not folders or have odd names: one line, and nothing is created."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
+from news_platform_tests.cli.runner import invoke
+
 READING = [
     ("ccnews", "status"),
     ("domains", "fetch"),
-    ("pause",),
     ("records", "build"),
     ("rss", "poll"),
     ("sql", "select 1 from domain_catalog"),
     ("store", "build"),
 ]
-
-
-def _invoke(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Run a command in this process; return its exit code, standard error and output."""
-    from news_platform.cli.main import run
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
-        patch.setattr(sys, "argv", ["news-platform", *words])
-        run()
-    assert isinstance(ended.value.code, int)
-    out, error = capsys.readouterr()
-    return ended.value.code, error, out
 
 
 def _is_one_line(error: str) -> bool:
@@ -38,7 +26,7 @@ def test_a_mistyped_root_is_named_and_not_created(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "typo"
-    code, error, _ = _invoke(capsys, *words, "--root", str(root))
+    code, error, _ = invoke(capsys, *words, "--root", str(root))
     assert code == 2
     assert _is_one_line(error) and "there is no data at" in error and "typo" in error
     assert not root.exists()
@@ -48,7 +36,7 @@ def test_a_folder_without_our_data_is_not_read_as_a_root(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "letter.txt").write_text("Dear editor")
-    code, error, _ = _invoke(capsys, "rss", "status", "--root", str(tmp_path))
+    code, error, _ = invoke(capsys, "rss", "status", "--root", str(tmp_path))
     assert code == 2 and _is_one_line(error) and "there is no data at" in error
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -57,11 +45,11 @@ def test_a_folder_of_files_placed_by_hand_can_be_read_but_gets_no_ledger(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "snapshots").mkdir()
-    assert _invoke(capsys, "ccnews", "status", "--root", str(tmp_path))[0] == 0
-    code, error, _ = _invoke(capsys, "rss", "status", "--root", str(tmp_path))
+    assert invoke(capsys, "ccnews", "status", "--root", str(tmp_path))[0] == 0
+    code, error, _ = invoke(capsys, "rss", "status", "--root", str(tmp_path))
     assert code == 2 and _is_one_line(error) and "is not a root" in error
     assert [path.name for path in tmp_path.iterdir()] == ["snapshots"]
-    assert _invoke(capsys, "records", "build", "--root", str(tmp_path))[0] == 0
+    assert invoke(capsys, "records", "build", "--root", str(tmp_path))[0] == 0
     assert (tmp_path / "root.json").exists()
 
 
@@ -77,7 +65,7 @@ def test_a_root_that_cannot_be_a_folder_ends_with_one_line(
     (tmp_path / "dangling").symlink_to(tmp_path / "missing")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     monkeypatch.chdir(tmp_path)
-    code, error, _ = _invoke(capsys, *words, "--root", root)
+    code, error, _ = invoke(capsys, *words, "--root", root)
     assert code in (1, 2) and _is_one_line(error), error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "loop"]
 
@@ -87,7 +75,7 @@ def test_the_ledger_lies_inside_a_root_of_any_name(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "parent" / name
-    code, *_ = _invoke(capsys, "rss", "ensure", "--root", str(root))
+    code, *_ = invoke(capsys, "rss", "ensure", "--root", str(root))
     assert code == 0
     ledgers = [path for path in tmp_path.rglob("ledger.sqlite")]
     assert ledgers == [root / "ledger.sqlite"]
@@ -100,7 +88,7 @@ def test_a_root_without_a_usable_name_is_refused(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
-        code, error, _ = _invoke(capsys, "rss", "ensure", "--root", root)
+        code, error, _ = invoke(capsys, "rss", "ensure", "--root", root)
     assert code == 2 and "rror: " in error
     assert list(tmp_path.iterdir()) == []
 
@@ -118,7 +106,7 @@ def test_a_broken_opml_file_is_refused_instead_of_the_roots_own_candidates(
     file = tmp_path / "broken.opml"
     file.write_text(body)
     words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"))
-    code, error, _ = _invoke(capsys, *words)
+    code, error, _ = invoke(capsys, *words)
     assert code == 1
     assert _is_one_line(error) and "broken.opml" in error and reason in error
     assert not (tmp_path / "root").exists()
@@ -131,7 +119,7 @@ def test_a_truncated_opml_file_is_read_with_a_warning_that_names_the_place(
     first = '<outline xmlUrl="http://127.0.0.1:9/rss"/>'
     file.write_text(f'<opml version="2.0">\n<body>\n{first}\n<outline xmlUrl="http://127.0.0.1:9/f')
     words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"), "--json")
-    code, error, out = _invoke(capsys, *words)
+    code, error, out = invoke(capsys, *words)
     document = json.loads(out)
     assert code == 1  # the one feed that is left cannot be reached
     assert error.startswith("warning: ") and error.count("\n") == 2

@@ -54,3 +54,15 @@ def test_a_run_delivers_and_the_list_counts(root: Path, monkeypatch: pytest.Monk
         ("floods", 1, 0),
         ("quiet", 0, 0),
     ]
+
+
+def test_a_test_message_is_sent_and_not_recorded(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "has no webhook" in ALERTS.error(root, "test", "quiet")
+    with serve_webhook(Webhook()) as webhook:
+        monkeypatch.setenv("ALERT_WEBHOOK_DESK", webhook.url)
+        assert "accepted" in ALERTS.text(root, "test", "floods")
+    assert [body["article"]["title"] for body in webhook.bodies] == ["Flood"]
+    assert ALERTS.json(root, "list")[0]["matches"] == 0
+    assert "the webhook of 'floods' failed" in ALERTS.error(root, "test", "floods")

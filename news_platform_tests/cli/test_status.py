@@ -13,14 +13,14 @@ from news_platform.cli.main import main
 from news_platform.definitions import build_definitions
 from news_platform.defs.retry_requests import read_retry_requests
 from news_platform.defs.runs import FAILURE_TAG, PERMANENT_TAG
+from news_platform.defs.services.automation import read_automation_facts
 from news_platform.errors import ConfigError, InputError
-from news_platform.operations.automation_facts import read_automation_facts
 from news_platform.resources import open_resources
 from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import write_collected
-from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.collected import MARKER
+from news_platform_tests.defs.over import resumed
 
 DAY = MARKER.day
 
@@ -36,7 +36,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStor
     monkeypatch.setenv("NEWS_PLATFORM_CRAWL_URL", str(tmp_path / "crawl"))
     store = open_store(str(tmp_path / "root"))
     monkeypatch.setenv("NEWS_PLATFORM_ROOT", store.url)
-    claim_root(store, sample=False)
+    resumed(store.url)
     write_collected(store, MARKER)
     yield store
 

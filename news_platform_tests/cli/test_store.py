@@ -39,8 +39,11 @@ def test_build_stages_collected_days_builds_the_store_and_writes_the_catalog(
     assert (again["staged"], again["bytes_written"]) == ([], 0)
 
 
-def test_get_prints_one_json_line_a_record(built: ObjectStore) -> None:
-    result = STORE.run(built, "get", "bbc.co.uk")
+def test_get_shows_what_people_read_and_prints_whole_records_if_asked(built: ObjectStore) -> None:
+    shown = STORE.text(built, "get", "BBC.co.uk").splitlines()
+    assert "records     2" in shown and "first_seen  2025-11-01" in shown
+    assert shown[-2:] == ["2025-11-01  fr  https://uk.co.bbc/2025-11-01/2", "    page 2"]
+    result = STORE.run(built, "get", "bbc.co.uk", "--lines")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["uri"] for row in rows] == [f"https://uk.co.bbc/2025-11-01/{n}" for n in (0, 2)]
     assert {row["domain"] for row in rows} == {"bbc.co.uk"}
@@ -49,7 +52,7 @@ def test_get_prints_one_json_line_a_record(built: ObjectStore) -> None:
 @pytest.mark.parametrize("words", [("--limit", "1"), ("--since", "2025-11-02")])
 def test_get_can_be_narrowed(built: ObjectStore, words: tuple[str, str]) -> None:
     assert STORE.json(built, "get", "a.org")["count"] == 2
-    assert len(STORE.run(built, "get", "a.org", *words).stdout.splitlines()) == 1
+    assert len(STORE.run(built, "get", "a.org", "--lines", *words).stdout.splitlines()) == 1
 
 
 def test_an_unknown_domain_is_a_reported_failure(built: ObjectStore) -> None:

@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> ObjectStore:
 def test_a_dry_run_lists_the_places_and_stores_nothing(root: ObjectStore) -> None:
     found = TAKEDOWN.json(root, "add", URL, "--reason", "x", "--dry-run")
     assert found == {
-        "places": {"raw_news": {str(DAY): 1}, "captures": {str(DAY): 1}},
+        "places": {name: {str(DAY): 1} for name in ("raw_news", "captures", "page_metadata")},
         "same_text_elsewhere": [],
     }
     assert list(root.list("takedowns")) == []
@@ -38,7 +38,7 @@ def test_from_the_request_to_the_proof(root: ObjectStore) -> None:
     added = TAKEDOWN.json(root, "add", URL, "--reason", "asked", "--by", "the publisher")
     found = TAKEDOWN.run(root, "verify")
     assert found.exit_code == 1 and "found      " in found.output
-    assert str(found.exception).startswith("found 2 traces of what is taken down, first: news/")
+    assert str(found.exception).startswith("found 3 traces of what is taken down, first: news/")
     assert str(found.exception).endswith("; run `news-platform takedown apply`, then verify again")
     assert TAKEDOWN.json(root, "list")[0]["status"] == "to apply"
     assert TAKEDOWN.run(root, "apply").exit_code == 0
@@ -59,7 +59,7 @@ def test_what_an_apply_must_leave_is_named_in_its_error(root: ObjectStore) -> No
     assert "nothing to apply" not in done.output
     # The captures of a WARC are rewritten together with its pages.
     assert str(done.exception).startswith(
-        "2 places still hold what is taken down, first: raw_news: "
+        "3 places still hold what is taken down, first: raw_news: "
     )
     assert path in str(done.exception) and str(done.exception).endswith(
         "`news-platform takedown apply` again"

@@ -149,6 +149,20 @@ def test_every_process_has_probes_limits_and_no_privileges() -> None:
     assert values["dagsterDaemon"]["livenessProbe"]["exec"]
 
 
+def test_kubernetes_has_the_explorer_and_the_metrics_of_the_compose_file() -> None:
+    services = _read("docker-compose.yaml")["services"]
+    deployment, service = _read("kubernetes/values.yaml")["extraManifests"]
+    containers = {one["name"]: one for one in deployment["spec"]["template"]["spec"]["containers"]}
+    assert containers.keys() == {"explorer", "metrics"}
+    ports = {one["name"]: one["port"] for one in service["spec"]["ports"]}
+    for name, one in containers.items():
+        assert one["command"] == services[name]["command"]
+        assert one["image"].endswith(f":{version('news-platform')}")
+        assert one["resources"]["limits"]["memory"] and one["livenessProbe"]
+        assert one["securityContext"]["runAsUser"] == 10001
+        assert ports[name] == one["ports"][0]["containerPort"] == int(one["command"][-1])
+
+
 def test_the_values_render_to_valid_objects() -> None:
     data = load_settings(os.environ).bench_data
     chart = Path(data or "") / "helm/dagster"
@@ -244,7 +258,7 @@ def test_the_compose_file_shows_its_servers_to_this_host_alone() -> None:
 def test_no_file_holds_a_password(name: str) -> None:
     for line in (DEPLOY / name).read_text().splitlines():
         if "password" in line.lower() and not line.strip().startswith("#"):
-            named = ("${", "$$REDIS_PASSWORD", "Secret", "#")
+            named = ("${", "$$REDIS_PASSWORD", "Secret", "secretKeyRef", "#")
             assert any(sign in line for sign in named), line
 
 

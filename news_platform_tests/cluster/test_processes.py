@@ -5,7 +5,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
+import psutil
 import pytest
 
 from deploy.processes import Process
@@ -43,10 +45,14 @@ def test_a_process_ends_with_its_children(ending: str, family: Process) -> None:
     family.start()
     ids = _ids(family)
     getattr(family, ending)()
-    deadline = time.monotonic() + 10
-    while any(_is_alive(pid) for pid in ids) and time.monotonic() < deadline:
+    _wait_until_gone(ids)
+
+
+def _wait_until_gone(ids: list[int]) -> None:
+    deadline = time.monotonic() + 30
+    while any(_is_alive(pid) for pid in ids):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert not any(_is_alive(pid) for pid in ids)
 
 
 def test_a_process_ends_when_its_starter_is_killed(family: Process, tmp_path: Path) -> None:
@@ -58,7 +64,29 @@ def test_a_process_ends_when_its_starter_is_killed(family: Process, tmp_path: Pa
     with subprocess.Popen([sys.executable, "-c", program], cwd=DEPLOY.parent) as starter:
         ids = _ids(family)
         starter.kill()
-    deadline = time.monotonic() + 10
-    while any(_is_alive(pid) for pid in ids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(_is_alive(pid) for pid in ids)
+    _wait_until_gone(ids)
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["postgres.postgres_server()", "redis.redis_server(FOLDER)", "s3.s3_process()"],
+    ids=["PostgreSQL", "Redis", "S3"],
+)
+def test_a_server_ends_when_its_starter_is_killed(server: str, tmp_path: Path) -> None:
+    program = (
+        "import time; from pathlib import Path;"
+        "from news_platform_tests.emulators import postgres, redis, s3;"
+        f"FOLDER = Path({str(tmp_path)!r}); server = {server};"
+        "print(server.__enter__(), flush=True); time.sleep(300)"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=DEPLOY.parent, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        url = unquote(starter.stdout.readline().decode())
+        ids = [one.pid for one in psutil.Process(starter.pid).children(recursive=True)]
+        if "postgresql" in url:  # it is nobody's child
+            lock = Path(url.partition("host=")[2].strip()) / "postmaster.pid"
+            ids.append(int(lock.read_text().split()[0]))
+        assert ids and all(map(_is_alive, ids))
+        starter.kill()
+    _wait_until_gone(ids)

@@ -7,8 +7,10 @@ from datetime import date
 
 import polars as pl
 
+from news_platform.ccnews.captures import parse_time, surt_key
+from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.dataset import Dataset
-from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS, raw_news_path, side_path
+from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path, side_path
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
@@ -101,10 +103,11 @@ def collect_pages(
         store, raw_news_path(when, language, filename=warc), _filled(columns, RAW_NEWS), RAW_NEWS
     )
     captured: dict[str, list[object]] = {
-        "uri": [page.uri for page in pages],
-        "warc_date": [page.fetched_at for page in pages],
-        "record_offset": [1000 * number for number in range(len(pages))],
-        "record_length": [1000 for _ in pages],
+        "url_surtkey": [surt_key(page.uri) for page in pages],
+        "url": [page.uri for page in pages],
+        "fetch_time": [parse_time(page.fetched_at) for page in pages],
+        "warc_record_offset": [1000 * number for number in range(len(pages))],
+        "warc_record_length": [1000 for _ in pages],
     }
     write_table(store, side_path(CAPTURES, when, warc), _filled(captured, CAPTURES), CAPTURES)
     marker = replace(
@@ -121,7 +124,7 @@ def collect_pages(
 
 
 def _filled(columns: Mapping[str, Sequence[object]], table: Dataset) -> pl.DataFrame:
-    empty = [None] * len(columns["uri"])
+    empty = [None] * len(next(iter(columns.values())))
     return pl.DataFrame(
         [pl.Series(name, columns.get(name, empty), dtype) for name, dtype in table.schema.items()]
     )

@@ -11,7 +11,7 @@ from news_platform.cli.main import main
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.storage.commit.root import RootAccess, claim_root
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.corpus.articles import small_corpus
+from news_platform_tests.corpus.articles import article, small_corpus, store_articles
 from news_platform_tests.corpus.pages import DAY, StoredPage, article_html, collect_pages
 
 
@@ -33,11 +33,50 @@ def test_an_export_prints_its_manifest(root: str, tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert document["articles"] == 6
     assert document["tokens"] > 0
-    assert document == json.loads((output / "manifest.json").read_text())
+    written = json.loads((output / "manifest.json").read_text())
+    assert document == {name: written[name] for name in document}
+    assert written["command"].startswith("news-platform corpus export --from 2025-11-01 --to 2025")
     again = run(["corpus", "export", "--root", root, "--output", str(output), "--language", "de"])
     assert again.exit_code == 0, again.output
     assert "1 articles of 9" in again.stdout
     assert "other_language" in again.stdout
+
+
+def test_a_manifest_gives_the_same_bytes_or_what_differs(
+    root: str, local_store: ObjectStore, tmp_path: Path
+) -> None:
+    first, again = tmp_path / "first", tmp_path / "again"
+    chosen = ["--min-words", "50", "--without", "no_title", "--policy", "GPTBot:ai_train"]
+    for given in (chosen, [*chosen, "--format", "jsonl"]):
+        done = run(["corpus", "export", "--root", root, "--output", str(first), *given])
+        assert done.exit_code == 0, done.output
+        like = ["--like", str(first / "manifest.json")]
+        done = run(["corpus", "export", "--root", root, "--output", str(again), *like])
+        assert done.exit_code == 0, done.output
+        assert done.stdout.endswith("the same export\n")
+        names = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
+        assert all((first / name).read_bytes() == (again / name).read_bytes() for name in names)
+    store_articles(local_store, "2025-11-02", [article("https://z.example/1", "z " * 60)], tmp_path)
+    done = run(["corpus", "export", "--root", root, "--output", str(again), *like])
+    assert "another export:" in done.stdout
+    assert "words: expected 422, found 361" in done.stdout
+    (tmp_path / "other.json").write_text("{}")
+    like = ["--like", str(tmp_path / "other.json")]
+    done = run(["corpus", "export", "--root", root, "--output", str(again), *like])
+    assert "not the manifest of an export" in str(done.exception)
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "jsonl"])
+def test_an_export_leaves_out_what_an_earlier_one_holds(
+    root: str, tmp_path: Path, file_format: str
+) -> None:
+    first = ["--output", str(tmp_path / "first"), "--format", file_format, "--language", "de"]
+    assert run(["corpus", "export", "--root", root, *first]).exit_code == 0
+    second = ["--output", str(tmp_path / "second"), "--except", str(tmp_path / "first"), "--json"]
+    done = run(["corpus", "export", "--root", root, *second])
+    assert done.exit_code == 0, done.output
+    # The German copy and the story that it is a near-duplicate of.
+    assert json.loads(done.stdout)["dropped"]["in_earlier_export"] == 2
 
 
 @pytest.mark.parametrize(
@@ -47,10 +86,11 @@ def test_an_export_prints_its_manifest(root: str, tmp_path: Path) -> None:
         (["--min-words", "100000"], 1, "the selection is empty"),
         (["--from", "2024-01-01", "--to", "2024-01-31"], 1, "the corpus has no day between"),
         (["--policy", "GPTBot:everything"], 1, "invalid policy 'GPTBot:everything'"),
-        (["--strict"], 1, "--strict needs a --policy"),
+        (["--policy", "GTPBot:ai_train"], 1, "unknown crawler 'GTPBot': did you mean 'GPTBot'?"),
+        (["--no-policy", "--strict"], 2, "--no-policy exports everything"),
         (["--category", "cats"], 2, "'cats' is not one of"),
     ],
-    ids=["language", "empty", "days", "policy", "strict", "category"],
+    ids=["language", "empty", "days", "policy", "crawler", "strict", "category"],
 )
 def test_a_bad_selection_is_one_line_and_writes_nothing(
     root: str, tmp_path: Path, arguments: list[str], code: int, message: str

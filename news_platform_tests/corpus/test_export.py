@@ -249,7 +249,7 @@ def test_the_card_names_sources_languages_policies_and_how_to_be_removed(
     options = replace(OPTIONS, stated_usage=stated, removal="Write to desk@news.example.")
     export_corpus(corpus, tmp_path / "out", replace(ALL, rules=(TRAIN,)), options)
     card = (tmp_path / "out" / "README.md").read_text()
-    assert card.startswith('---\nlanguage:\n- "en"\nsize_categories:\n- n<1K\n')
+    assert card.startswith('---\nlanguage:\n- "en"\nlicense: other\n')
     for text in (
         "4 articles of 4 domains, from 2025-11-01 to 2025-11-02",
         "| crawl | 3 |",

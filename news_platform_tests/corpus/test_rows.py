@@ -1,12 +1,12 @@
 """Rows of the corpus: their values, their flags, and the words of any language."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from news_platform.articles.article import Article
-from news_platform.corpus.rows import QUALITY_FLAGS, article_row
+from news_platform.corpus.rows import QUALITY_FLAGS, article_row, dated_row
 from news_platform.text.normalize import count_words
 
 GOOD = Article(
@@ -42,6 +42,17 @@ def test_what_may_be_wrong_is_flagged(change: dict[str, object], flag: str) -> N
     changed = replace(GOOD, **change)  # type: ignore[arg-type]  # fields by name
     assert article_row(changed, URL).quality_flags == (flag,)
     assert flag in QUALITY_FLAGS
+
+
+def test_a_date_more_than_a_day_after_the_fetch_is_only_stated() -> None:
+    fetched_at = datetime(2025, 11, 1, 10, tzinfo=UTC)
+    tomorrow, later = fetched_at + timedelta(days=1), datetime(2099, 1, 1, tzinfo=UTC)
+    kept = dated_row(article_row(replace(GOOD, published_at=tomorrow), URL), fetched_at)
+    assert (kept.published_at, kept.stated_published_at) == (tomorrow, None)
+    assert kept.quality_flags == ()
+    moved = dated_row(article_row(replace(GOOD, published_at=later, title=""), URL), fetched_at)
+    assert (moved.published_at, moved.stated_published_at) == (None, later)
+    assert moved.quality_flags == ("no_date", "no_title")
 
 
 @pytest.mark.parametrize(

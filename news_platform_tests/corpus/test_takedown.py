@@ -10,8 +10,9 @@ from news_platform.corpus.pipeline import (
     obeying_build,
     recount_day,
 )
+from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.corpus import CRAWL_ARTICLES
-from news_platform.datasets.raw_news import CAPTURES, RAW_NEWS
+from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.engines import ParquetEngine

@@ -18,7 +18,14 @@ PAGE = PROJECT / "docs" / "extending.md"
 STEP = re.compile(r"^`([\w/]+\.py)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MOST_FILES = 8
 # The copy has what the steps and the commands need; the rest is as large as it is useless here.
-COPIED = ("news_platform", "news_platform_tests", "docs", "pyproject.toml")
+COPIED = (
+    "news_platform",
+    "news_platform_tests",
+    "docs",
+    "pyproject.toml",
+    "README.md",
+    "benchmarks/results",
+)
 
 LOOK = """
 import json

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from news_platform.ccnews.capture_index import build_index
 from news_platform.corpus.crawl_pages import CorpusOptions
 from news_platform.corpus.export.filtering import ExportSelection
 from news_platform.corpus.export.pipeline import ExportOptions
@@ -16,6 +17,7 @@ from news_platform.corpus.export.publish import build_month
 from news_platform.corpus.pipeline import build_crawl_day, build_feed_day
 from news_platform.datasets.feeds import ARTICLES
 from news_platform.datasets.registry import DATASETS
+from news_platform.datasets.stories import STORY_DAYS
 from news_platform.defs.graph import BUILD_ORDER
 from news_platform.domain_metadata.table import build_changes, build_table, build_usage_signals
 from news_platform.domain_store.staging.rows import day_input
@@ -24,6 +26,7 @@ from news_platform.near_duplicates import pipeline as clusters
 from news_platform.search import pipeline as search
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table
+from news_platform.stories import pipeline as stories
 from news_platform_tests.corpus.articles import article, store_articles
 from news_platform_tests.corpus.hostile import QUICK
 from news_platform_tests.corpus.pages import StoredPage, article_html, collect_pages
@@ -74,6 +77,7 @@ def _stage(store: ObjectStore, day: str) -> object:
 
 
 CASES: Mapping[str, Case] = {
+    "capture_index": Case(_page, build_index),
     "crawl_articles": Case(_page, lambda it, day: build_crawl_day(it, day, options=OPTIONS)),
     "feed_articles": Case(
         lambda it, day, _: write_table(
@@ -88,6 +92,7 @@ CASES: Mapping[str, Case] = {
     "near_duplicates": Case(
         _article, lambda it, day: clusters.build_day(it, day, days=WINDOW), built=WINDOW
     ),
+    "stories": Case(_article, lambda it, day: stories.build_day(it, day), built=STORY_DAYS),
     "search_index": Case(_article, lambda it, day: search.build_day(it, day, now=NOW)),
     "training_export": Case(_article, _export),
     "domain_surveys": Case(_surveyed, lambda it, day: build_table(day, store=it)),
@@ -126,7 +131,9 @@ class CountedBucket(Counted):
 def test_one_more_day_reads_no_more_after_twice_as_many_days(
     tmp_path: Path, name: str, days: tuple[int, int]
 ) -> None:
-    few, many = (reads(CASES[name], tmp_path / str(number), number) for number in days)
+    # A window that is not full yet reads one day more every day.
+    window = STORY_DAYS if name == "stories" else 0
+    few, many = (reads(CASES[name], tmp_path / str(one), one + window) for one in days)
     # The store merges like a counter: a carry of one more digit reads a few segments more.
     assert 0 < many <= few + (16 if name == "domain_store" else 0), (few, many)
 

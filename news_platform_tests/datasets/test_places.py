@@ -2,7 +2,16 @@
 
 import pytest
 
-from news_platform.datasets.dataset import OF_MONTH, OF_SURVEY_DAY, SAME, window
+from news_platform.datasets.dataset import (
+    ALL_BEFORE,
+    EVERY,
+    KNOWN_IN_MONTH,
+    OF_MONTH,
+    OF_SURVEY_DAY,
+    SAME,
+    PartitionMap,
+    window,
+)
 from news_platform.datasets.registry import DATASETS, column_sources, stored_parents
 from news_platform_tests.servers.demo import Demo
 
@@ -26,9 +35,10 @@ def test_every_file_of_the_demo_belongs_to_one_dataset_and_its_path_comes_back(
         for place in owners[0].places:
             values = place.parse(path)
             assert values is None or place.path(**values) == path
-    # The sheet may be Google's, the queue is in the ledger, and nobody took anything down.
+    # The sheet may be Google's, the queue is in the ledger, nobody took anything down, and no
+    # story was joined or split.
     stored = {name for name, one in DATASETS.items() if one.place.engine not in ("sql", "view")}
-    assert stored - datasets <= {"takedowns", "dropped_responses", "warc_paths"}
+    assert stored - datasets <= {"takedowns", "dropped_responses", "story_changes", "warc_paths"}
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -53,13 +63,19 @@ def test_a_view_stands_for_the_datasets_that_it_joins() -> None:
 
 
 def test_partitions_map_to_those_of_parents() -> None:
-    assert SAME.triggers("2025-11-02", "2025-11-02")
-    assert not SAME.triggers("2025-11-01", "2025-11-02")
-    days = [day for day in range(1, 8) if window(3).triggers(f"2025-11-0{day}", "2025-11-05")]
-    assert days == [3, 4, 5]
-    assert OF_MONTH.triggers("2025-11-30", "2025-11") and not OF_MONTH.triggers(
-        "2025-12-01", "2025-11"
-    )
+    def inputs(of: PartitionMap, own: str, *units: str) -> list[str]:
+        return [unit for unit in units if of.is_input({unit})(own)]
+
+    days = [f"2025-11-0{day}" for day in range(1, 8)]
+    assert inputs(SAME, days[1], *days) == [days[1]]
+    assert inputs(window(3), days[4], *days) == days[2:5]
+    assert inputs(ALL_BEFORE, days[4], *days) == days[:5]
+    assert window(3).is_input({days[0], days[6], days[4]})(days[5])
+    assert not window(3).is_input({days[0], days[6]})(days[5])
+    assert inputs(OF_MONTH, "2025-11", "2025-11-30", "2025-12-01") == ["2025-11-30"]
+    assert EVERY.is_input({"a"})("b") and not EVERY.is_input(set())("b")
+    assert KNOWN_IN_MONTH.is_input({"gb|news|2025-11-02"})("2025-11")
+    assert not KNOWN_IN_MONTH.is_input({"gb|news|2025-12-02"})("2025-11")
     assert OF_SURVEY_DAY.own("gb|news|2025-11-02") == "2025-11-02"
 
 

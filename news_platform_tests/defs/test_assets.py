@@ -38,12 +38,12 @@ def test_partitions_of_parents_map_as_declared() -> None:
 
 def test_a_rule_waits_for_the_partitions_that_an_own_one_is_built_from() -> None:
     (crawl, _feed) = rebuild_rule(NEAR_DUPLICATES).parents
-    assert crawl.triggers is not None
-    assert crawl.triggers("2025-11-01", "2025-11-03")
-    assert not crawl.triggers("2025-11-04", "2025-11-03")
+    assert crawl.partitions is not None
+    assert crawl.partitions.is_input({"2025-11-01"})("2025-11-03")
+    assert not crawl.partitions.is_input({"2025-11-04"})("2025-11-03")
     # A parent without partitions is taken as it is.
     (articles,) = rebuild_rule(FEED_ARTICLES).parents
-    assert articles.triggers is None
+    assert articles.partitions is None
 
 
 def test_automation_removes_no_dataset_whose_inputs_are_gone(local_store: ObjectStore) -> None:

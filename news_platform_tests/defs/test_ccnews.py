@@ -31,6 +31,7 @@ from news_platform_tests.ccnews.crawl import (
     write_crawl,
     write_listings,
 )
+from news_platform_tests.defs.over import resumed
 
 DAYS = [date(2025, 11, 1), date(2025, 11, 2), date(2025, 11, 3)]
 NEWEST = DAYS[-1].isoformat()
@@ -130,8 +131,9 @@ class Shell:
 def shell(tmp_path: Path) -> Iterator[Shell]:
     folder = tmp_path / "crawl"
     write_crawl(folder, {warc_path(day): mixed_pages(3) for day in DAYS})
-    given = CcnewsSettings(source=str(folder), workers=1)
-    settings = Settings(root=str(tmp_path / "root"), ccnews=given)
+    # In this process: starting a worker takes longer than all that it does here.
+    given = CcnewsSettings(source=str(folder), workers=0)
+    settings = Settings(root=resumed(str(tmp_path / "root")), ccnews=given)
     with dg.DagsterInstance.ephemeral() as instance:
         yield Shell(folder, instance, settings)
 
@@ -149,7 +151,6 @@ def _passed(result: dg.ExecuteInProcessResult) -> dict[str, bool]:
 ALL_GREEN = {
     "rows_equal_markers": True,
     "schema_is_exact": True,
-    "no_page_twice": True,
     "listed_warcs_collected": True,
 }
 
@@ -236,7 +237,8 @@ def test_a_crawl_that_does_not_answer_is_said_and_looked_at_again(shell: Shell) 
 
 def test_the_tables_beside_the_pages_are_outputs_of_the_run(shell: Shell) -> None:
     graph = shell.defs.resolve_asset_graph()
-    assert {key.to_user_string() for key in graph.materializable_asset_keys} == set(CRAWL_OUTPUTS)
+    built_here = {key.to_user_string() for key in graph.materializable_asset_keys}
+    assert built_here == {*CRAWL_OUTPUTS, "capture_index"}
     for assets in (CRAWL_OUTPUTS, ("raw_news",)):
         events = shell.run("2025-11-01", assets=assets).get_asset_materialization_events()
         built = {event.asset_key.to_user_string(): event for event in events if event.asset_key}

@@ -26,7 +26,7 @@ from news_platform.defs.near_duplicates import RULE as CLUSTER_RULE
 from news_platform.defs.near_duplicates import near_duplicates
 from news_platform.defs.status import iter_statuses
 from news_platform.resources import Resources
-from news_platform.setting_sections.features import CcnewsSettings
+from news_platform.setting_sections.features import CcnewsSettings, CorpusSettings
 from news_platform.settings import Settings
 from news_platform.storage.commit.markers import read_markers, read_report, write_marker
 from news_platform.storage.objects.store import ObjectStore
@@ -49,7 +49,9 @@ def run(
     partition: str,
     **config: str,
 ) -> dg.ExecuteInProcessResult:
-    resources = {"platform": Resources(Settings(root=store.url))}
+    # In this process: starting workers takes longer than all that they do here.
+    settings = Settings(root=store.url, corpus=CorpusSettings(workers=0))
+    resources = {"platform": Resources(settings)}
     name = asset.key.to_user_string()
     checks = [one.definition for one in CHECKS if one.asset == name]
     return dg.materialize(

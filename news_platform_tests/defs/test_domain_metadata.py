@@ -42,7 +42,7 @@ from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.defs.over import over
+from news_platform_tests.defs.over import over, resumed
 
 GB_NEWS = "gb|news|"
 HOUR, DAY = 3_600.0, 86_400.0
@@ -210,7 +210,8 @@ def real_root(tmp_path: Path) -> Resources:
     """Return an empty root without the sample, with catalog domains to survey."""
     limits = ("NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY", "NEWS_PLATFORM_RESURVEYS_PER_DAY")
     settings = load_settings(dict.fromkeys(limits, "2"))
-    return Resources(settings.model_copy(update={"root": str(tmp_path / "real"), "sample": False}))
+    root = resumed(str(tmp_path / "real"))
+    return Resources(settings.model_copy(update={"root": root, "sample": False}))
 
 
 def put_catalog(store: ObjectStore, tmp_path: Path) -> None:

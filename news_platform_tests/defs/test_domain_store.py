@@ -4,7 +4,16 @@ from collections.abc import Iterator
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import (
+    DATA_VERSION_TAG,
+    CachingStaleStatusResolver,
+    StaleStatus,
+)
+from dagster._core.loader import LoadingContextForTest
 
+from news_platform.datasets.dataset import WHOLE
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.definitions import defs
 from news_platform.defs.checks import Reporter
 from news_platform.defs.domain_store import (
     BUCKETS_RULE,
@@ -29,6 +38,7 @@ from news_platform.setting_sections.features import DomainStoreSettings
 from news_platform.settings import Settings
 from news_platform.storage.engines import ALLOW_REMOVAL_TAG
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import unit_states
 from news_platform_tests.defs.over import over
 from news_platform_tests.domain_store.pages import collect, uncollect
 
@@ -169,3 +179,52 @@ def test_a_run_that_would_empty_the_store_needs_its_tag(graph: Graph) -> None:
         assert graph.run(domain_buckets, day, allow_removal=True).success
     graph.run_all(allow_removal=True)
     assert DomainStore(graph.store).count("a.org") == 0
+
+
+def _unsynced(graph: Graph) -> dict[str, set[str]]:
+    """Return what Dagster's UI marks as unsynced.
+
+    It leaves out domain_store: Dagster does not compare a partition with 100 parents or more.
+    """
+    resolver = CachingStaleStatusResolver(
+        graph.instance, defs.resolve_asset_graph(), LoadingContextForTest(graph.instance)
+    )
+    keys: dict[str, list[str | None]] = {"domain_buckets": [*DAYS], "domain_catalog": [None]}
+    return {
+        name: {
+            key or WHOLE
+            for key in keys[name]
+            if resolver.get_status(dg.AssetKey(name), key) is StaleStatus.STALE
+        }
+        for name in keys
+    }
+
+
+def test_dagster_marks_as_unsynced_what_our_sensors_request(graph: Graph) -> None:
+    def our_view() -> dict[str, set[str]]:
+        rules = (BUCKETS_RULE, CATALOG_RULE)
+        return {rule.asset: set(rule.stale(over(graph.store))) for rule in rules}
+
+    def report_crawl() -> None:
+        for day, state in unit_states(graph.store, RAW_NEWS).items():
+            tags = {DATA_VERSION_TAG: state}
+            graph.instance.report_runless_asset_event(
+                dg.AssetMaterialization("raw_news", partition=day, tags=tags)
+            )
+
+    nothing: dict[str, set[str]] = {"domain_buckets": set(), "domain_catalog": set()}
+    report_crawl()
+    graph.run_all()
+    assert _unsynced(graph) == our_view() == nothing
+    report_crawl()  # the same again changes nothing
+    assert _unsynced(graph) == our_view()
+    collect(graph.store, {"2025-11-02": ["org.a", *(f"org.{letter}" for letter in "bcdefgh")]})
+    report_crawl()
+    assert _unsynced(graph) == our_view() == {**nothing, "domain_buckets": {"2025-11-02"}}
+    graph.run(domain_buckets, "2025-11-02")
+    assert _unsynced(graph) == our_view() == nothing
+    for key in STORE_RULE.stale(over(graph.store)):
+        graph.run(domain_store, key)
+    assert _unsynced(graph) == our_view() == {**nothing, "domain_catalog": {WHOLE}}
+    graph.run_all()
+    assert _unsynced(graph) == our_view() == nothing

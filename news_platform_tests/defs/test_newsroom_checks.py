@@ -23,6 +23,7 @@ from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.setting_sections.platform import AlertSettings
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause
+from news_platform_tests.defs.over import resumed
 from news_platform_tests.rss.ledger_rows import NOW, add_article, add_feed
 from news_platform_tests.servers.webhook import Webhook, serve_webhook
 
@@ -58,7 +59,7 @@ def webhook() -> Iterator[Webhook]:
 @pytest.fixture
 def resources(tmp_path: Path, webhook: Webhook) -> Resources:
     alerts = AlertSettings(webhook_url=webhook.url)
-    return DeskResources(Settings(root=str(tmp_path / "root"), alerts=alerts))
+    return DeskResources(Settings(root=resumed(str(tmp_path / "root")), alerts=alerts))
 
 
 def tick(sensor: dg.SensorDefinition, resources: Resources) -> str:

@@ -88,7 +88,7 @@ def test_every_asset_reports_what_it_did(shell: Shell) -> None:
     assert int(str(feeds["added"])) >= 3
     assert int(str(pending["new_articles"])) >= 30
     assert int(str(articles["stored"])) >= 20
-    for shown in ("articles_by_status", "duplicates", "errors_by_host", "newest"):
+    for shown in ("articles_by_status", "duplicates", "errors_by_host"):
         assert "|---|" in str(articles[shown])
     assert "data:image/png" in str(articles["articles_per_hour"])
 

@@ -12,13 +12,14 @@ from news_platform.settings import Settings
 from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.commit.root import RootAccess, pause
 from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.defs.over import resumed
 from news_platform_tests.search.indexes import DAYS, MONTH, counts, fill, open_indexes
 
 
 @pytest.fixture
 def resources(local_store: ObjectStore, tmp_path: Path) -> Resources:
     """Return a root with the indexes of an old month and of a newer day."""
-    found = Resources(Settings(root=local_store.url), RootAccess.CREATE)
+    found = Resources(Settings(root=resumed(local_store.url)), RootAccess.CREATE)
     fill(found.data_root.store, tmp_path)
     return found
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from news_platform.defs import sheets
+from news_platform.defs import rss
 from news_platform.defs.graph import definitions_of
-from news_platform.defs.sheets import SHEETS_RULE, run_article_sheets
+from news_platform.defs.rss import SHEETS_RULE, run_article_sheets
 from news_platform.resources import Resources
 from news_platform.sample.world import SampleResources
 from news_platform.setting_sections.features import SheetsSettings
@@ -36,9 +36,7 @@ def resources(sample_world: Path, tmp_path: Path) -> Iterator[Resources]:
 
 def build(resources: Resources) -> dg.ExecuteInProcessResult:
     shell = dg.Definitions(resources={"platform": resources}, executor=dg.in_process_executor)
-    job = dg.Definitions.merge(
-        definitions_of(sheets), shell
-    ).resolve_implicit_global_asset_job_def()
+    job = dg.Definitions.merge(definitions_of(rss), shell).resolve_implicit_global_asset_job_def()
     return job.execute_in_process(asset_selection=[dg.AssetKey("article_sheets")])
 
 

@@ -27,7 +27,7 @@ from news_platform.storage.commit.markers import read_markers, read_report, writ
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
-from news_platform_tests.defs.over import over
+from news_platform_tests.defs.over import over, resumed
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
 from news_platform_tests.source_records.test_pipeline import put_page
 
@@ -78,8 +78,8 @@ def outdate(store: ObjectStore) -> None:
 
 
 def settings(store: ObjectStore, rules: Path | None) -> Settings:
-    records = SourceRecordsSettings(rules=str(rules) if rules else None)
-    return Settings(root=store.url, source_records=records)
+    records = SourceRecordsSettings(rules=str(rules) if rules else None, workers=0)
+    return Settings(root=resumed(store.url), source_records=records)
 
 
 def checks(done: dg.ExecuteInProcessResult) -> dict[str, bool]:
@@ -175,7 +175,7 @@ def test_a_sensor_adds_institutions_and_observes_their_snapshots(
 ) -> None:
     put_page(local_store, "departments", DEPARTMENTS)
     local_store.put("snapshots/institution=u2/page.md", b"# Page of the second institution")
-    resources = {"platform": Resources(Settings(root=local_store.url))}
+    resources = {"platform": over(local_store)}
     with dg.build_sensor_context(instance=instance, resources=resources) as context:
         result = watch_page_snapshots(context)
     assert isinstance(result, dg.SensorResult)
@@ -202,7 +202,8 @@ def test_what_another_segmenter_made_is_counted_and_made_again_only_if_asked_for
     assert outdated_institutions(local_store) == ["u1"]
     assert RECORDS_RULE.stale(over(local_store)) == {}
     asking = Settings(
-        root=local_store.url, source_records=SourceRecordsSettings(redo_outdated=True)
+        root=resumed(local_store.url),
+        source_records=SourceRecordsSettings(redo_outdated=True, workers=0),
     )
     assert RECORDS_RULE.stale(Resources(asking)).keys() == {"u1"}
     (made,) = run(local_store, instance).asset_materializations_for_node("source_records")

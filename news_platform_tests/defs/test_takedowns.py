@@ -12,12 +12,13 @@ from news_platform.storage.commit.root import pause
 from news_platform.takedowns.requests import mark_pending, read_states
 from news_platform_tests.ccnews.archive import page
 from news_platform_tests.ccnews.crawl import DAY, collect_here, warc_path, write_crawl
+from news_platform_tests.defs.over import resumed
 from news_platform_tests.takedowns.asked import ask
 
 
 @pytest.fixture
 def resources(tmp_path: Path) -> Resources:
-    found = Resources(Settings(root=str(tmp_path / "root")))
+    found = Resources(Settings(root=resumed(str(tmp_path / "root"))))
     path = warc_path(DAY)
     crawl = write_crawl(tmp_path / "crawl", {path: [page(number) for number in range(4)]})
     collect_here(path, source=crawl, root=found.data_root.store, scratch=tmp_path / "scratch")
@@ -47,7 +48,7 @@ def test_the_asset_removes_and_names_no_address(resources: Resources) -> None:
         done = dg.materialize([takedowns], instance=instance, resources={"platform": resources})
     (event,) = done.get_asset_materialization_events()
     metadata = event.materialization.metadata
-    assert metadata["rows_removed"].value == 2  # of raw_news and captures
+    assert metadata["rows_removed"].value == 3  # of raw_news, captures and page_metadata
     assert "news1" not in str({key: value.value for key, value in metadata.items()})
     assert all(state.is_applied for state in read_states(store))
     assert nothing_taken_down_is_stored.evaluate(resources, "").passed

@@ -76,8 +76,8 @@ def test_the_days_are_compared(
     build_changes(str(LATER), store=local_store)
     changes = read_changes(local_store, str(LATER)).filter(bot="GPTBot")
     assert changes.select("domain", "before", "after", "change").rows() == [
-        ("a.example", "allow", "disallow_all", "blocked"),
-        ("b.example", "allow", "disallow_all", "blocked"),
+        ("a.example", "allow", "refuse", "blocked"),
+        ("b.example", "allow", "refuse", "blocked"),
     ]
 
 

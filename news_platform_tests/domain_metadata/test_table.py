@@ -120,8 +120,8 @@ def test_a_change_for_everybody_is_one_row() -> None:
     today, earlier = day_of(facts_frame([after]), DAYS[1]), day_of(facts_frame([before]), DAYS[0])
     found = policy_changes(today, earlier, compared_files(today, earlier))
     assert found.select("bot", "before", "after").rows() == [
-        ("*", "unspecified", "disallow_all"),
-        ("GPTBot", "allow", "disallow_all"),
+        ("*", "unspecified", "refuse"),
+        ("GPTBot", "allow", "refuse"),
     ]
 
 

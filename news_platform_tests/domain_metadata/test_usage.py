@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+import news_platform
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyContext, SurveyOptions
 from news_platform.domain_metadata.generated_research import catalog_file
@@ -13,9 +14,11 @@ from news_platform.domain_metadata.pipeline import queue_batch, survey_batch
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
 from news_platform.domain_metadata.usage import usage_policy
+from news_platform.domain_metadata.verdicts import read_usage_verdicts
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import SurveyedWeb, response
+from news_platform_tests.takedowns.asked import ask
 
 SITE = "https://a.example"
 OPEN = b"User-agent: *\nAllow: /\nContent-Signal: search=yes"
@@ -95,3 +98,41 @@ def test_a_history_lists_surveys_and_changes(surveyed: ObjectStore) -> None:
     ]
     assert robots[0]["raw_diff"] == "+User-agent: GPTBot\n+Disallow: /"
     assert build_stale_tables(surveyed) == []
+
+
+def test_a_standing_verdict_says_since_when_and_by_which_statement(surveyed: ObjectStore) -> None:
+    rows = read_usage_verdicts(surveyed)
+    found = {(row["bot"], row["purpose"]): row for row in rows.iter_rows(named=True)}
+    assert {bot for bot, _ in found} == {"*", "GPTBot"} and len(found) == 8
+    shown = {key: (row["verdict"], row["since"][-2:]) for key, row in found.items()}
+    assert shown["*", "search"] == ("allow", "01")
+    assert shown["*", "ai_train"] == ("refuse", "08") == shown["GPTBot", "ai_train"]
+    assert shown["GPTBot", "index"] == ("refuse", "15")
+    assert shown["*", "ai_input"] == ("unspecified", "01")
+    stated = found["*", "ai_train"]
+    assert (stated["statement"], stated["system"]) == (
+        "search=yes, ai-train=no",
+        "content_signal",
+    )
+    assert found["GPTBot", "index"]["source"] == f"{SITE}/robots.txt"
+    assert found["GPTBot", "index"]["operator"] == "OpenAI"
+
+
+def test_a_crawler_that_is_not_named_is_treated_as_all(surveyed: ObjectStore) -> None:
+    every = read_usage_verdicts(surveyed, bot="ClaudeBot", purpose="ai_train")
+    assert every.select("bot", "verdict").rows() == [("*", "refuse")]
+    own = read_usage_verdicts(surveyed, bot="gptbot", verdict="refuse", domain="a.example")
+    assert set(own["bot"]) == {"GPTBot"} and own.height == 4
+    query = "select distinct since from usage_verdicts where verdict = 'refuse' order by 1"
+    rows = news_platform.open(surveyed.url).sql(query).rows()
+    assert [day for (day,) in rows] == ["2025-11-08", "2025-11-15"]
+
+
+def test_a_group_that_is_gone_leaves_no_verdict_and_a_hidden_domain_none(
+    surveyed: ObjectStore, queue: DomainQueue
+) -> None:
+    survey_on(22, CLOSED, store=surveyed, queue=queue)
+    build_stale_tables(surveyed)
+    assert set(read_usage_verdicts(surveyed)["bot"]) == {"*"}
+    ask(surveyed, "domain", "a.example")
+    assert read_usage_verdicts(surveyed).is_empty()

@@ -26,7 +26,9 @@ def test_the_answers_are_those_of_usage_policy(surveyed: ObjectStore) -> None:
     cases = product((1, 7, 8, 14, 15, 21, 22, 29), ("/", "/news/1", "/premium/2"), ("GPTBot", "*"))
     for day, path, bot in cases:
         at = datetime(2025, 11, day, 13, tzinfo=UTC)
-        found = usage.verdict(f"https://www.a.example{path}", bot=bot, purpose="ai_train", at=at)
+        found = usage.verdict(
+            f"https://www.a.example{path}", bots=(bot,), purpose="ai_train", at=at
+        )
         alone = usage_policy("a.example", bot, "ai_train", root=surveyed, at=at, path=path)
         assert (found.verdict, found.surveyed_at) == (alone.verdict, alone.surveyed_at)
 
@@ -34,7 +36,7 @@ def test_the_answers_are_those_of_usage_policy(surveyed: ObjectStore) -> None:
 def test_before_the_first_survey_the_first_one_counts(surveyed: ObjectStore) -> None:
     early = datetime(2020, 1, 1, tzinfo=UTC)
     found = UsageHistory(surveyed).verdict(
-        "https://a.example/x", bot="GPTBot", purpose="ai_train", at=early
+        "https://a.example/x", bots=("GPTBot",), purpose="ai_train", at=early
     )
     assert (found.verdict, found.surveyed_at) == (
         "unspecified",
@@ -44,7 +46,7 @@ def test_before_the_first_survey_the_first_one_counts(surveyed: ObjectStore) -> 
 
 def test_a_domain_that_was_never_surveyed_is_unknown(surveyed: ObjectStore) -> None:
     usage, now = UsageHistory(surveyed), datetime(2025, 11, 9, tzinfo=UTC)
-    found = usage.verdict("https://b.example/x", bot="GPTBot", purpose="ai_train", at=now)
+    found = usage.verdict("https://b.example/x", bots=("GPTBot",), purpose="ai_train", at=now)
     assert (found.verdict, found.surveyed_at) == (NEVER_SURVEYED, None)
     with pytest.raises(InputError, match="unknown purpose 'all'"):
-        usage.verdict("https://a.example/x", bot="GPTBot", purpose="all", at=now)
+        usage.verdict("https://a.example/x", bots=("GPTBot",), purpose="all", at=now)

@@ -2,13 +2,15 @@
 
 from datetime import date
 
+import pytest
+
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
-from news_platform.domain_store.catalog import (
-    write_catalog,
-)
+from news_platform.domain_store.catalog import write_catalog
+from news_platform.domain_store.layout import MANIFESTS
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
+from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform.storage.units import wanted_inputs
@@ -43,6 +45,16 @@ def test_the_catalog_stands_on_the_ranges_that_are_built(root: ObjectStore) -> N
     assert wanted_inputs(root, DOMAIN_CATALOG).get(WHOLE) == first
     build_range("0000-0015", store=root, options=SMALL, now=NOW)
     assert wanted_inputs(root, DOMAIN_CATALOG).get(WHOLE) not in (None, first)
+
+
+def test_no_catalog_is_written_of_a_store_whose_files_are_gone(root: ObjectStore) -> None:
+    stage(root, DAYS)
+    build_range("0000-0015", store=root, options=SMALL, now=NOW)
+    write_catalog(root, inputs="x")
+    root.delete([info.path for info in root.list(MANIFESTS)])
+    with pytest.raises(StorageError, match="bucket 0 of the domain store is gone"):
+        write_catalog(root, inputs="y")
+    assert read_table(root, DOMAIN_CATALOG.path, DOMAIN_CATALOG).height == 2
 
 
 def test_records_are_scanned_by_column_without_dropped_batches(root: ObjectStore) -> None:

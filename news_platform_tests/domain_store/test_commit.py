@@ -53,7 +53,7 @@ def test_a_writer_that_is_late_conflicts_and_changes_nothing(root: ObjectStore) 
     stale = read_current(root, 7)
     commit(root, stale, _numbered)
     with pytest.raises(Conflict):
-        commit(root, stale, lambda n: replace(_numbered(n), empty={}))
+        commit(root, stale, lambda n: replace(_numbered(n), retired={}))
     assert read_current(root, 7).manifest == _numbered(2)
 
 

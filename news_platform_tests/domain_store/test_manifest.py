@@ -5,7 +5,6 @@ from datetime import date
 import pytest
 
 from news_platform.domain_store.manifest import (
-    BatchEntry,
     DataFile,
     Index,
     Manifest,
@@ -28,7 +27,7 @@ SEGMENT = Segment(
     name="0123456789ab",
     bucket=7,
     files=(DataFile("domain_store/data/7/0/part-0123456789ab-000001.jsonl.gz", 99),),
-    batches={"2025-11-01": BatchEntry("one", 10), "2025-11-02": BatchEntry("two", 20)},
+    listing="cdef01234567",
     dropped=("2025-11-01",),
     last_day=date(2025, 11, 2),
 )
@@ -38,7 +37,6 @@ MANIFEST = Manifest(
     generation=3,
     index=INDEX,
     segments=(SEGMENT,),
-    empty={"2025-11-03": "three"},
     retired={"domain_store/data/7/0/part-old.jsonl.gz": 5},
 )
 
@@ -66,6 +64,7 @@ def test_a_manifest_of_another_format_is_refused() -> None:
 def test_a_manifest_names_every_file_it_needs() -> None:
     assert MANIFEST.paths == {
         "domain_store/data/7/0/part-0123456789ab-000001.jsonl.gz",
+        "domain_store/batches/7/cdef01234567.json",
         "domain_store/entries/7/0123456789ab.parquet",
         "domain_store/records/7/0123456789ab.parquet",
         "domain_store/index/7/aa.jsonl",

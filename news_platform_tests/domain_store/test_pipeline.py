@@ -12,7 +12,12 @@ import pytest
 from news_platform.domain_store.layout import bucket_of, range_keys
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import claim_bucket_count
-from news_platform.domain_store.pipeline import StagedFilesGone, build_range, compact_buckets
+from news_platform.domain_store.pipeline import (
+    StagedFilesGone,
+    build_range,
+    compact_buckets,
+    compact_store,
+)
 from news_platform.domain_store.staging.rows import day_input
 from news_platform.domain_store.staging.stage import (
     built_ranges,
@@ -32,6 +37,7 @@ from news_platform_tests.domain_store.pages import (
     stage,
     urls,
 )
+from news_platform_tests.storage.counted import Counted
 
 DAYS = {
     "2025-11-01": ["uk.co.bbc", "org.a", "uk.co.bbc"],
@@ -165,6 +171,21 @@ def test_compaction_leaves_one_segment_with_the_same_records(root: ObjectStore) 
         assert len(bucket.manifest.segments) <= 1
     assert {domain: sorted(found) for domain, found in urls(root, DOMAINS).items()} == before
     assert sum(b.bytes_written for b in build(root).buckets) == 0
+
+
+def test_the_whole_store_is_compacted_with_one_list_of_the_staged_batches(
+    local_store: ObjectStore,
+) -> None:
+    options = replace(SMALL, buckets=20)
+    for day, hosts in DAYS.items():
+        stage(local_store, {day: hosts}, options=options)
+        build(local_store, options=options)
+    counted = Counted(local_store)
+    done = list(compact_store(counted, options=options, now=NOW))
+    assert len(done) == 2
+    assert sum(written for written, _ in done) > 0
+    assert counted.lists.count("markers/domain_buckets") == 1
+    assert urls(local_store, DOMAINS) == EXPECTED
 
 
 def test_old_files_outlive_their_generation_by_the_grace_period(root: ObjectStore) -> None:

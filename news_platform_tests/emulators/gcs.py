@@ -1,4 +1,7 @@
-"""The XML API of Google Cloud Storage, as a shim in front of an S3 emulator.
+"""The APIs of Google Cloud Storage, as a shim in front of an S3 emulator.
+
+obstore and Polars speak the XML API; of the JSON API there is what Google's own client needs to
+write, read, find and delete objects.
 
 Google's conditional requests differ from S3's: a version is a generation number, sent as
 `x-goog-if-generation-match` (0: must not exist) and returned as `x-goog-generation`.
@@ -32,11 +35,35 @@ class GoogleShim:
     _lock: Lock = field(default_factory=Lock)
 
     def answer(self, request: Request) -> Answer:
+        if "/storage/v1/" in request.path:
+            return self._answer_json(request)
         request = _for_s3(request)
         if request.method in ("GET", "HEAD"):
             return self._with_generation(request, forward(request, self.upstream))
         with self._lock:
             return self._write(request)
+
+    def _answer_json(self, request: Request) -> Answer:
+        """Translate a request of the JSON API to one of the XML API, and its answer back."""
+        bucket, _, name = request.path.partition("/v1/b/")[2].partition("/o")
+        name = unquote(name.lstrip("/")) or request.query.get("name", [""])[0]
+        target, found = f"/{bucket}/{quote(name)}", {"bucket": bucket, "name": name}
+        match request.method, request.query.get("uploadType"):
+            case "POST", ["resumable"]:
+                host = request.headers["host"]
+                name = name or json.loads(request.body)["name"]
+                place = f"http://{host}{request.path}?name={quote(name, safe='')}"
+                return Answer(200, {"location": place}, b"", 0)
+            case "GET", _ if "alt" in request.query:
+                return self.answer(replace(request, target=target))
+            case "GET", _ if not name and request.path.endswith("/o"):
+                return _json(200, {"items": []})
+            case "GET", _:
+                found_answer = self.answer(replace(request, method="HEAD", target=target))
+                return _json(found_answer.status, found)
+            case method, _:
+                done = self.answer(replace(request, target=target))
+                return _json(done.status, found) if method == "PUT" else done
 
     def _write(self, request: Request) -> Answer:
         wanted = request.headers.get("x-goog-if-generation-match")
@@ -90,6 +117,11 @@ def _for_s3(request: Request) -> Request:
     target = urlunsplit(parts._replace(path=quote(unquote(parts.path))))
     headers = {**request.headers, "authorization": _S3_AUTHORIZATION}
     return replace(request, target=target, headers=headers)
+
+
+def _json(status: int, document: object) -> Answer:
+    body = json.dumps(document).encode()
+    return Answer(status, {"content-type": "application/json"}, body, len(body))
 
 
 def _xml(status: int, body: bytes) -> Answer:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,17 @@ import sqlalchemy as sa
 from news_platform_tests.emulators.sharing import session_pid, worker_name
 
 _DATABASE_NUMBERS = count(1)
+# Python warns of processes that still run when their object goes.
+_KEPT: list[subprocess.Popen[bytes]] = []
+# Ends the server when the process that owns it is gone, however that ended: PostgreSQL is a daemon.
+_END_WITH_OWNER = """
+import os, signal, sys, time
+owner, lock = f"/proc/{sys.argv[1]}", sys.argv[2]
+while os.path.exists(owner) and os.path.exists(lock):
+    time.sleep(1)
+if os.path.exists(lock):
+    os.kill(int(open(lock).readline()), signal.SIGQUIT)
+"""
 
 
 @contextmanager
@@ -33,6 +45,13 @@ def postgres_server(folder: Path | None = None) -> Iterator[str]:
     with _alone_with_system_tools():
         own.mkdir(mode=0o755, exist_ok=True)
         server = get_server(own / "data", cleanup_mode="delete")
+        owner = str(os.getpid() if folder is None else session_pid())
+        lock = str(own / "data/postmaster.pid")
+        words = [sys.executable, "-S", "-E", "-c", _END_WITH_OWNER, owner, lock]
+        quiet = subprocess.DEVNULL
+        _KEPT.append(
+            subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        )
     try:
         yield server.get_uri(driver="psycopg2")
     finally:

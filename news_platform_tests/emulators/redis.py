@@ -1,13 +1,15 @@
 """A Redis server on loopback that keeps its data across restarts."""
 
+import os
 import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from deploy.processes import Process
 
 _START_SECONDS = 20.0
 
@@ -19,7 +21,7 @@ class RedisServer:
     folder: Path
     port: int
     password: str
-    _running: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+    _running: Process | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -28,19 +30,19 @@ class RedisServer:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        self._running = subprocess.Popen(
-            [redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1",
-             "--dir", str(self.folder), "--appendonly", "yes", "--save", "",
-             "--requirepass", self.password],
-            stdout=subprocess.DEVNULL,
+        command = (
+            redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1",
+            "--dir", str(self.folder), "--appendonly", "yes", "--save", "",
+            "--requirepass", self.password,
         )  # fmt: skip
+        self._running = Process("redis", command, os.environ, self.folder / "redis.log")
+        self._running.start()
         _wait_for_port(self.port)
 
     def stop(self) -> None:
         """Terminate the server process; its data stays."""
         if self._running is not None:
-            self._running.terminate()
-            self._running.wait(timeout=_START_SECONDS)
+            self._running.stop()
             self._running = None
 
     def restart(self, *, away_seconds: float = 0.0) -> None:

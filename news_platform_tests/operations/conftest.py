@@ -44,7 +44,7 @@ from news_platform.rss.ledger.tables import ALERT_MATCHES, FEED_POLLS, FEEDS
 from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import write_marker
-from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.commit.root import RootAccess, resume
 from news_platform_tests.collected import MARKER
 
 
@@ -147,6 +147,7 @@ def built_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     (site.folder / "home/dagster.yaml").write_text("telemetry: {enabled: false}\n")
     resources = open_resources(load_settings(site.environ))
     now, store = resources.clock.now(), resources.data_root.store
+    resume(store)
     listing = site.folder / "crawl" / listing_path(now.date().replace(day=1))
     listing.parent.mkdir(parents=True)
     listing.write_bytes(b"")

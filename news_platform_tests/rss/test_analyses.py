@@ -1,4 +1,4 @@
-"""Analyses: with and without a model, once per text, and never in its way."""
+"""Analyses by a model: once per text, and nothing waits for it."""
 
 import json
 import threading
@@ -13,27 +13,29 @@ import sqlalchemy as sa
 
 from news_platform.errors import InputError
 from news_platform.rss.analyses import (
-    MAX_SUMMARY_CHARACTERS,
-    AnalysedText,
     AnalysisOptions,
     AnalysisReport,
     ModelAccess,
-    analyse,
     analyse_articles,
     has_unanalysed,
     parse_answer,
-    split_sentences,
 )
 from news_platform.rss.ledger.tables import ANALYSES
 from news_platform.rss.ledger.transactions import newest_seq
 from news_platform.storage.sql.engine import read_transaction
 from news_platform_tests.rss.ledger_rows import NOW, add_article, add_articles, change_article
 
-ANSWER = {"summary": "In short.", "keywords": ["a", "b"], "topics": [], "sentiment": "neutral"}
+ANSWER = {
+    "summary": "In short.",
+    "keywords": ["a", "b"],
+    "topics": ["City"],
+    "sentiment": "neutral",
+}
 
 
-def run(engine: sa.Engine, **options: Any) -> AnalysisReport:
-    return analyse_articles(engine, options=AnalysisOptions(**options), clock=lambda: NOW)
+def run(engine: sa.Engine, model: ModelAccess, **options: Any) -> AnalysisReport:
+    given = AnalysisOptions(model, **options)
+    return analyse_articles(engine, options=given, clock=lambda: NOW)
 
 
 def analyses(engine: sa.Engine) -> list[sa.Row[Any]]:
@@ -44,40 +46,6 @@ def analyses(engine: sa.Engine) -> list[sa.Row[Any]]:
 def article(**values: Any) -> dict[str, Any]:
     text = "The council voted to rebuild the bridge over the river after the flood."
     return {"stored_at": NOW, "clean_text": text, "language": "en", **values}
-
-
-def test_every_stored_article_with_a_text_is_analysed_once(ledger: sa.Engine) -> None:
-    add_articles(ledger, [article(), article(clean_text=""), article(status="duplicate")])
-    add_article(ledger, status="pending")
-    assert has_unanalysed(ledger)
-    assert run(ledger) == AnalysisReport(analysed=1)
-    [row] = analyses(ledger)
-    assert row.summary.startswith("The council voted")
-    assert (row.model, row.sentiment, row.analysed_at) == ("lead-1", "", NOW)
-    before = newest_seq(ledger)
-    assert run(ledger) == AnalysisReport() and not has_unanalysed(ledger)
-    assert newest_seq(ledger) == before
-
-
-def test_a_changed_text_is_analysed_again_and_another_change_is_not(ledger: sa.Engine) -> None:
-    add_article(ledger, **article())
-    run(ledger)
-    change_article(ledger, 1, section="Local")
-    assert run(ledger).analysed == 0
-    change_article(
-        ledger, 1, clean_text="A new text about a harbour, longer than before.", text_hash="n"
-    )
-    assert run(ledger).analysed == 1
-    assert "harbour" in analyses(ledger)[0].summary
-
-
-def test_a_backlog_is_worked_off_run_by_run(ledger: sa.Engine) -> None:
-    add_articles(ledger, [article() for _ in range(7)])
-    add_articles(ledger, [article() for _ in range(2)])
-    reports = [run(ledger, per_run=4) for _ in range(3)]
-    assert [report.analysed for report in reports] == [4, 4, 1]
-    assert [report.left for report in reports] == [True, True, False]
-    assert len(analyses(ledger)) == 9
 
 
 @contextmanager
@@ -112,6 +80,46 @@ def chat(content: object) -> bytes:
     return json.dumps({"choices": [{"message": {"content": text}}]}).encode()
 
 
+@pytest.fixture
+def model() -> Iterator[ModelAccess]:
+    """Yield a model that always gives the same answer."""
+    with model_server(lambda _: (200, chat(ANSWER))) as access:
+        yield access
+
+
+def test_every_stored_article_with_a_text_is_analysed_once(
+    ledger: sa.Engine, model: ModelAccess
+) -> None:
+    add_articles(ledger, [article(), article(clean_text=""), article(status="duplicate")])
+    add_article(ledger, status="pending")
+    assert has_unanalysed(ledger)
+    assert run(ledger, model) == AnalysisReport(analysed=1)
+    before = newest_seq(ledger)
+    assert run(ledger, model) == AnalysisReport() and not has_unanalysed(ledger)
+    assert newest_seq(ledger) == before
+
+
+def test_a_changed_text_is_analysed_again_and_another_change_is_not(
+    ledger: sa.Engine, model: ModelAccess
+) -> None:
+    add_article(ledger, **article())
+    run(ledger, model)
+    change_article(ledger, 1, section="Local")
+    assert run(ledger, model).analysed == 0
+    change_article(ledger, 1, clean_text="A new text about a harbour.", text_hash="n")
+    assert run(ledger, model).analysed == 1
+    assert analyses(ledger)[0].text_hash == "n"
+
+
+def test_a_backlog_is_worked_off_run_by_run(ledger: sa.Engine, model: ModelAccess) -> None:
+    add_articles(ledger, [article() for _ in range(7)])
+    add_articles(ledger, [article() for _ in range(2)])
+    reports = [run(ledger, model, per_run=4) for _ in range(3)]
+    assert [report.analysed for report in reports] == [4, 4, 1]
+    assert [report.left for report in reports] == [True, True, False]
+    assert len(analyses(ledger)) == 9
+
+
 def test_a_model_is_asked_with_the_article_and_its_answer_is_kept(ledger: sa.Engine) -> None:
     asked: list[dict[str, Any]] = []
 
@@ -121,23 +129,26 @@ def test_a_model_is_asked_with_the_article_and_its_answer_is_kept(ledger: sa.Eng
 
     add_article(ledger, **article(section="Local"))
     with model_server(answer) as model:
-        assert run(ledger, model=model).analysed == 1
+        assert run(ledger, model).analysed == 1
     [request] = asked
     assert (request["path"], request["model"]) == ("/v1/chat/completions", "small-1")
     assert request["key"] == "Bearer planted" and "planted" not in repr(model)
     assert "rebuild the bridge" in request["messages"][1]["content"]
     [row] = analyses(ledger)
-    assert (row.summary, row.keywords, row.topics) == ("In short.", ("a", "b"), ("Local",))
+    assert (row.summary, row.keywords, row.topics) == ("In short.", ("a", "b"), ("City",))
     assert (row.sentiment, row.model) == ("neutral", "small-1")
 
 
-def test_an_answer_that_is_no_analysis_gives_the_one_without_a_model(ledger: sa.Engine) -> None:
+def test_an_article_whose_answer_is_not_an_analysis_is_not_asked_about_again(
+    ledger: sa.Engine,
+) -> None:
     add_articles(ledger, [article(), article()])
     # JSON in a block of Markdown is an answer.
     answers = [chat("I cannot do that."), chat(f"```json\n{json.dumps(ANSWER)}\n```")]
     with model_server(lambda _: (200, answers.pop(0))) as model:
-        assert run(ledger, model=model) == AnalysisReport(analysed=2, model_failures=1)
-    assert [row.model for row in analyses(ledger)] == ["lead-1", "small-1"]
+        assert run(ledger, model) == AnalysisReport(analysed=2, model_failures=1)
+    assert [row.summary for row in analyses(ledger)] == ["", "In short."]
+    assert not has_unanalysed(ledger)
 
 
 def test_a_model_that_is_down_leaves_the_articles_for_the_next_run(ledger: sa.Engine) -> None:
@@ -149,11 +160,11 @@ def test_a_model_that_is_down_leaves_the_articles_for_the_next_run(ledger: sa.En
         return 503, b""
 
     with model_server(down) as model:
-        report = run(ledger, model=model)
+        report = run(ledger, model)
     assert report == AnalysisReport(analysed=0, model_failures=3, left=True)
     assert len(asked) == 3 and has_unanalysed(ledger)
     with model_server(lambda _: (200, chat(ANSWER))) as model:
-        assert run(ledger, model=model).analysed == 9
+        assert run(ledger, model).analysed == 9
 
 
 def test_a_slow_model_ends_with_its_time(sqlite_ledger: sa.Engine) -> None:
@@ -165,7 +176,7 @@ def test_a_slow_model_ends_with_its_time(sqlite_ledger: sa.Engine) -> None:
         return now[0]
 
     with model_server(lambda _: (200, chat(ANSWER))) as model:
-        report = analyse_articles(sqlite_ledger, options=AnalysisOptions(model=model), clock=clock)
+        report = analyse_articles(sqlite_ledger, options=AnalysisOptions(model), clock=clock)
     assert 0 < report.analysed < 9 and report.left
 
 
@@ -182,55 +193,3 @@ def test_a_slow_model_ends_with_its_time(sqlite_ledger: sa.Engine) -> None:
 def test_only_an_analysis_is_accepted(body: bytes) -> None:
     with pytest.raises(InputError, match="not an analysis"):
         parse_answer(body)
-
-
-TEXT = (
-    "The city council voted on Tuesday to rebuild the flooded bridge over the river Aller. "
-    "Mr. Brandt, the mayor, said that the bridge would cost nine million euros. "
-    "It rained a lot this spring, and people talked about the weather at length. "
-    "Engineers found cracks in the bridge after the flood in March and closed it to all traffic."
-)
-
-
-def test_the_summary_is_the_beginning_of_the_article() -> None:
-    text = f"Hannover, 3 November\n{TEXT}"
-    analysis = analyse(AnalysedText("Council rebuilds flooded bridge", text, "en"))
-    assert analysis.summary == " ".join(split_sentences(TEXT)[:3])
-    assert len(analysis.summary) <= MAX_SUMMARY_CHARACTERS
-
-
-def test_topics_come_from_the_page_and_our_guess() -> None:
-    article = AnalysedText("t", "x", "en", section="Local", tags=("Bridges", "Local"))
-    assert analyse(article).topics == ("Local", "Bridges")
-    assert analyse(article).keywords == ("Bridges", "Local")
-    article = AnalysedText("t", "x", "en", section="Local", category="politics")
-    assert analyse(article).topics == ("politics", "Local")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
-        ("Dr. Who met J. Smith. They talked.", ["Dr. Who met J. Smith.", "They talked."]),
-        ("第一句。第二句！", ["第一句。", "第二句！"]),
-        ("It cost 3.5 million.\nNew line", ["It cost 3.5 million.", "New line"]),
-        ("", []),
-    ],
-)
-def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) -> None:
-    assert split_sentences(text) == expected
-
-
-def test_a_chinese_text_gets_its_first_sentences_and_its_tags() -> None:
-    text = "市议会周二投票决定重建大桥。" * 2 + "市长说费用为九百万欧元。"
-    analysis = analyse(AnalysedText("重建大桥", text, "zh", tags=("大桥",)))
-    assert analysis.summary.startswith("市议会周二投票") and analysis.keywords == ("大桥",)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "Short.", "x" * 50_000, "no end of a sentence " * 500, "。" * 99]
-)
-def test_odd_texts_give_an_analysis_too(text: str) -> None:
-    analysis = analyse(AnalysedText("", text, "xx"))
-    assert len(analysis.summary) <= MAX_SUMMARY_CHARACTERS
-    assert bool(analysis.summary) == bool(text)

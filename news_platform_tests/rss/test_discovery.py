@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from news_platform.errors import FetchError, InputError
 from news_platform.html.links import feed_urls as linked_feeds
 from news_platform.rss.discovery import RECHECKS, DiscoveryOptions, next_check_at
-from news_platform.rss.feed_alarms import AlarmOptions, find_alarms
+from news_platform.rss.feed_alarms import find_alarms
 from news_platform.rss.feed_list import (
     FeedListing,
     ListingReport,
@@ -307,7 +307,7 @@ def test_a_list_that_was_cut_retires_nothing_until_a_person_confirms_it(
     feeds: FeedHarness, left: tuple[OpmlFeed, ...], damage: str
 ) -> None:
     def alarms() -> list[str]:
-        found = find_alarms(feeds.engine, options=AlarmOptions(), now=NOW, kinds=["listing"])
+        found = find_alarms(feeds.engine, now=NOW, kinds=["listing"])
         return [alarm.detail for alarm in found]
 
     feeds.register(FEED, *(feed.url for feed in CROWD))

@@ -8,7 +8,6 @@ import sqlalchemy as sa
 
 from news_platform.rss.feed_admin import remove_feed
 from news_platform.rss.feed_alarms import (
-    AlarmOptions,
     FeedAlarm,
     find_alarms,
     mark_told,
@@ -25,8 +24,8 @@ FEED = "https://outlet.example/feed"
 HOUR = timedelta(hours=1)
 
 
-def alarms(engine: sa.Engine, **options: Any) -> list[tuple[str, str]]:
-    found = find_alarms(engine, options=AlarmOptions(**options), now=NOW)
+def alarms(engine: sa.Engine) -> list[tuple[str, str]]:
+    found = find_alarms(engine, now=NOW)
     return [(alarm.kind, alarm.thing) for alarm in found]
 
 
@@ -66,7 +65,7 @@ def test_a_feed_that_fails_for_a_day_is_an_alarm(
     add_feed(sqlite_ledger, FEED, status=status, failing_since=NOW - hours * HOUR, last_status=503)
     assert alarms(sqlite_ledger) == ([("failing", FEED)] if is_alarm else [])
     if is_alarm:
-        [alarm] = find_alarms(sqlite_ledger, options=AlarmOptions(), now=NOW)
+        [alarm] = find_alarms(sqlite_ledger, now=NOW)
         assert alarm.detail == "polls fail for 25.0 hours, last: status 503"
 
 
@@ -76,7 +75,7 @@ def test_a_feed_that_is_gone_keeps_its_alarms_until_a_person_acts(
     engine = sqlite_feeds.engine
     silent = {"usual_gap_seconds": 3600, "last_entry_date": NOW - 99 * HOUR}
     add_feed(engine, FEED, status="active", **silent)
-    update_alarms(engine, find_alarms(engine, options=AlarmOptions(), now=NOW), now=NOW)
+    update_alarms(engine, find_alarms(engine, now=NOW), now=NOW)
     sqlite_feeds.poll({FEED: response(FEED, status=410)}, now=NOW)
     assert alarms(engine) == [("failing", FEED), ("silent", FEED)]
     row = read_feed(engine, FEED)
@@ -167,7 +166,7 @@ def test_an_alarm_that_healed_before_anybody_was_told_is_no_news(sqlite_ledger: 
 
 def watch(engine: sa.Engine, now: datetime) -> list[tuple[str, bool]]:
     """Do what the sensor does; return what people are told: the kind, and whether it healed."""
-    update_alarms(engine, find_alarms(engine, options=AlarmOptions(), now=now), now=now)
+    update_alarms(engine, find_alarms(engine, now=now), now=now)
     news = [(one, one.kind, one.is_healed) for one in untold_alarms(engine)]
     for one, _, _ in news:
         mark_told(engine, one, now=now)

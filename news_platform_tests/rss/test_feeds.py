@@ -10,8 +10,7 @@ import feedparser
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.rss.feed_content import plain
-from news_platform.rss.feeds import Feed, parse_feed, parse_fetched
+from news_platform.rss.feeds import Feed, parse_feed, parse_fetched, plain
 
 RSS = b"""<?xml version="1.0"?><rss version="2.0"><channel><title>Post &amp; Times</title>
 <language>en-GB</language><item><title>A &amp;lt;b&amp;gt;bold&amp;lt;/b&amp;gt; start</title>

@@ -1,7 +1,6 @@
 """Sixteen worker processes on one ledger, some killed: no article is lost or stored twice."""
 
 import asyncio
-import multiprocessing
 import random
 import signal
 import threading
@@ -27,14 +26,11 @@ from news_platform.rss.ledger.transactions import retry_deadlocks
 from news_platform.storage.sql.engine import migrate, open_engine, read_transaction
 from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS
-from news_platform_tests.rss.stages import NOW, SITE, WorkerHarness, add_pending, rows
+from news_platform_tests.rss.stages import FORKS, NOW, SITE, WorkerHarness, add_pending, rows
 from news_platform_tests.rss.web import page
 from news_platform_tests.web.site import body
 
 WORKERS = 16
-# One process imports everything and forks the workers: sixteen starts cost one import.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([claiming.__name__])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ import sqlalchemy as sa
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery import DiscoveryOptions, discover_feeds
 from news_platform.rss.feed_alarms import (
-    AlarmOptions,
     find_alarms,
     mark_told,
     untold_alarms,
@@ -88,7 +87,7 @@ class Newsroom:
 
     def _watch(self, now: datetime) -> None:
         """Do what the sensor `watch_feeds` does."""
-        found = find_alarms(self.engine, options=AlarmOptions(), now=now)
+        found = find_alarms(self.engine, now=now)
         update_alarms(self.engine, found, now=now)
         for untold in untold_alarms(self.engine):
             kind, is_healed = untold.kind, untold.is_healed

@@ -9,9 +9,8 @@ import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
 from news_platform.rss.article_files import expire_pages, page_path, read_page
-from news_platform.rss.feed_content import FeedContent
 from news_platform.rss.feed_settings import FeedSettings, settings_text
-from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.feeds import FeedContent, FeedEntry
 from news_platform.rss.ledger.article_queue import claim_articles
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import upsert_feed

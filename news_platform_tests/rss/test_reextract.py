@@ -1,10 +1,12 @@
 """Re-extraction: texts are rewritten from kept pages, without network and without revisions."""
 
+from concurrent.futures import Future
+
 import pytest
 import sqlalchemy as sa
 
 from news_platform.articles.article import EXTRACTOR_VERSION
-from news_platform.isolation.pool import Pool
+from news_platform.isolation.pool import Outcome, Pool
 from news_platform.rss.article_files import WorkPlaces, page_path
 from news_platform.rss.export import delta_since
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, REVISIONS
@@ -102,3 +104,22 @@ def test_a_page_that_is_gone_or_damaged_is_counted_and_the_text_stays(
     harness.pages.put(page_path(second.page_ref), b"not zstd")
     assert reextract(harness).outcomes == {"no_page": 1, "damaged_page": 1}
     assert {row.clean_text for row in rows(harness.engine)} == {"Old text", "Kept"}
+
+
+def test_a_text_that_came_while_the_older_page_was_read_again_stays(
+    harness: WorkerHarness,
+) -> None:
+    first, _ = rows(harness.engine)
+    make_old(harness, first.row_id)
+    before = read_full_text(harness.full_texts, first.url_hash)
+
+    class Slow(Pool):
+        def submit(self, item: object) -> Future[Outcome]:
+            change_article(harness.engine, first.row_id, clean_text="Newer", page_ref="newer")
+            return super().submit(item)
+
+    target = "news_platform.rss.page_extraction:extract_feed_page"
+    with Slow(target, workers=0, deadline_seconds=20) as harness.pool:
+        assert reextract(harness).outcomes == {"gone": 1}
+    assert rows(harness.engine)[0].clean_text == "Newer"
+    assert read_full_text(harness.full_texts, first.url_hash) == before

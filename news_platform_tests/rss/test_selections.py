@@ -4,24 +4,33 @@ import csv
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 import pytest
 import sqlalchemy as sa
-from lxml import etree
+from lxml import etree, html
 
-from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
+from news_platform.rss.exports.formats import (
+    FeedChannel,
+    TextFormat,
+    article_line,
+    one_per_text,
+    write_parquet,
+    write_text,
+)
 from news_platform.rss.exports.selection import (
     COLUMNS,
     SCHEMA,
     Selection,
     count_reposts,
     iter_articles,
-    iter_stored_values,
 )
 from news_platform.rss.feeds import parse_feed
+from news_platform.rss.ledger.feed_rows import FeedRow, move_feed
+from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.text_query import parse_query
 from news_platform_tests.rss.ledger_rows import NOW, add_article, add_articles, add_feed
 
@@ -33,9 +42,7 @@ def add(engine: sa.Engine, title: str, **values: Any) -> None:
 
 
 def titles(engine: sa.Engine, **chosen: Any) -> list[str]:
-    found = [row.title for row in iter_articles(engine, Selection(**chosen))]
-    assert found == [row.title for row in iter_stored_values(engine, Selection(**chosen))]
-    return found
+    return [row.title for row in iter_articles(engine, Selection(**chosen))]
 
 
 FILTERS: list[tuple[dict[str, Any], list[str]]] = [
@@ -44,6 +51,8 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"languages": ("de", "fr")}, ["c", "b"]),
     ({"category": "sports"}, ["b"]),
     ({"since": NOW - timedelta(days=1)}, ["c", "b"]),
+    ({"until": NOW}, ["a"]),
+    ({"until": NOW + timedelta(seconds=1)}, ["c", "b", "a"]),
     ({"types": ("opinion",)}, ["c"]),
     ({"feeds": (OTHER,), "limit": 1}, ["c"]),
     ({"groups": ("desk",)}, ["c", "b", "a"]),
@@ -74,6 +83,27 @@ def test_filters_choose_articles_on_both_databases(ledger: sa.Engine) -> None:
     add_article(ledger, title="waits", status="pending")
     for chosen, expected in FILTERS:
         assert titles(ledger, **chosen) == expected, chosen
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{"feeds": (f"{OTHER}-new",)}, {"feeds": (f"{OTHER}#",)}, {"groups": ("desk",)}],
+    ids=["new address", "old address", "group"],
+)
+def test_a_feed_that_moved_twice_has_its_articles_of_all_addresses(
+    ledger: sa.Engine, chosen: dict[str, Any]
+) -> None:
+    add_feed(ledger, OTHER, feed_group="desk")
+    add_feed(ledger, FEED)
+    way = (OTHER, f"{OTHER}-then", f"{OTHER}-new")
+    for old, new in pairwise(way):
+        add(ledger, old, sources_list=(FEED, old))
+        with write_transaction(ledger) as transaction:
+            known = FeedRow(old, old, "active", None, "", "", "", 0, 0, "")
+            move_feed(transaction, known, feed_url=new, feed_url_canon=new, now=NOW)
+    add(ledger, way[-1], sources_list=(way[-1],))
+    add(ledger, "another", sources_list=(FEED,))
+    assert sorted(titles(ledger, **chosen)) == sorted(way)
 
 
 def test_orders_are_newest_most_popular_and_as_stored(ledger: sa.Engine) -> None:
@@ -148,7 +178,7 @@ def filled(ledger: sa.Engine) -> sa.Engine:
 
 def written(engine: sa.Engine, kind: TextFormat, **chosen: Any) -> str:
     file = io.StringIO(newline="")
-    count = write_text(file, engine, Selection(**chosen), kind=kind, channel=CHANNEL)
+    count = write_text(file, iter_articles(engine, Selection(**chosen)), kind=kind, channel=CHANNEL)
     assert count == (1 if chosen else 2)
     return file.getvalue()
 
@@ -198,25 +228,53 @@ def test_an_rss_feed_is_read_back_with_title_link_and_date(filled: sa.Engine) ->
     item = channel.find("item")
     assert item is not None and item.findtext("title") == AWKWARD
     text = item.findtext("{http://purl.org/rss/1.0/modules/content/}encoded")
-    assert text is not None and text.startswith('<p>He said "no", &lt;b&gt;then')
+    assert text is not None and "&lt;b&gt;then" in text
+    assert [line.text for line in html.fragments_fromstring(text)] == AWKWARD.splitlines()
 
 
-def test_an_export_of_nothing_is_a_whole_document(sqlite_ledger: sa.Engine) -> None:
+def test_a_newsletter_links_titles_and_holds_foreign_text_as_text(filled: sa.Engine) -> None:
+    page = html.fromstring(written(filled, "html"))
+    assert page.findtext(".//h1") == "Desk & co"
+    links = page.findall(".//h2/a")
+    assert [it.get("href") for it in links] == [f"https://outlet.example/{n}" for n in (1, 2)]
+    assert links[0].text == AWKWARD and page.find(".//b") is None
+    assert page.findtext(".//p[@class='about']") == "outlet.example · 2025-11-03 · Ann, Bo"
+    lines = written(filled, "markdown").splitlines()
+    assert lines[0] == "# Desk & co".replace("&", "\\&")
+    assert lines[2].startswith('## [He said "no", \\<b\\>then\\</b\\> left; next line')
+    assert lines[2].endswith("](<https://outlet.example/1>)")
+
+
+def test_of_one_text_a_newsletter_has_the_first_article_and_names_its_copies(
+    ledger: sa.Engine,
+) -> None:
+    for name in ("a", "b", "c"):
+        add(ledger, name, source=f"{name}.example")
+    found = list(iter_articles(ledger, Selection()))
+    clusters = {found[0].url_hash: "x", found[2].url_hash: "x"}
+    kept = list(one_per_text(found, clusters))
+    assert [row.title for row in kept] == ["c", "b"]
+    copies = count_reposts(ledger, clusters)
+    lines = [article_line(row, copies) for row in kept]
+    assert lines == ["c.example · 2025-11-03 · also in 1 other source", "b.example · 2025-11-03"]
+
+
+def test_an_export_of_nothing_is_a_whole_document() -> None:
     texts = {}
-    kinds: tuple[TextFormat, ...] = ("csv", "jsonl", "json", "jsonfeed", "rss")
-    for kind in kinds:
+    for kind in get_args(TextFormat):
         file = io.StringIO(newline="")
-        assert write_text(file, sqlite_ledger, Selection(), kind=kind, channel=CHANNEL) == 0
+        assert write_text(file, iter(()), kind=kind, channel=CHANNEL) == 0
         texts[kind] = file.getvalue()
     assert texts["csv"].split() == [",".join(COLUMNS)]
     assert (texts["jsonl"], json.loads(texts["json"])) == ("", [])
     assert json.loads(texts["jsonfeed"])["items"] == []
     assert etree.fromstring(texts["rss"].encode()).find("channel/item") is None
+    assert "No article was chosen" in texts["html"] and "No article was chosen" in texts["markdown"]
 
 
 def test_a_parquet_file_has_the_columns_of_the_dataset(filled: sa.Engine, tmp_path: Path) -> None:
     path = tmp_path / "articles.parquet"
-    assert write_parquet(path, filled, Selection()) == 2
+    assert write_parquet(path, iter_articles(filled, Selection())) == 2
     frame = pl.read_parquet(path)
     assert dict(frame.schema) == SCHEMA
     assert frame["authors"].to_list() == [["Ann", "Bo"], []]

@@ -16,18 +16,10 @@ from news_platform.web.urls import canonical_url, url_hash
 from news_platform_tests.fakes import response
 from news_platform_tests.rss.ledger_rows import read_full_text
 from news_platform_tests.rss.stages import FEED, NOW, SITE, WorkerHarness, rows
-from news_platform_tests.rss.web import page
+from news_platform_tests.rss.web import STUB, WALL, home_page, page
 
 NAMES = ("bridge", "harbour", "library")
 URLS = tuple(f"{SITE}/2025/{name}" for name in NAMES)
-WALL = (
-    b"<html><head><title>Before you continue</title></head><body><h1>Before you continue</h1>"
-    b"<p>We and our partners store cookies on your device, to show what you like to read and to "
-    b"measure how often it is read. You can accept all of them, or choose what is stored.</p>"
-    b"<p>Read more about it in our notice on privacy, which also names all our partners.</p>"
-    b"<form><button>Accept all</button></form></body></html>"
-)
-STUB = "<html><head><title>{0}</title></head><body><article><h1>{0}</h1><p>{1}</p></article></body>"
 LONG = "Please enable JavaScript to read this story, which our newsroom is still working on now. "
 
 
@@ -59,16 +51,11 @@ def states(engine: sa.Engine) -> list[tuple[str, str]]:
     return [(row.status, row.error_msg) for row in rows(engine)]
 
 
-def home(topic: str = "A Example - Home") -> bytes:
-    teasers = "".join(f"<li><a href='/{n}'>Teaser {n} of what we report</a></li>" for n in range(9))
-    return f"<html><head><title>{topic}</title></head><body><ul>{teasers}</ul></body>".encode()
-
-
 @pytest.mark.parametrize(
     ("final", "body"),
     [
         pytest.param(f"{SITE}/", WALL, id="home address"),
-        pytest.param(f"{SITE}/", home(), id="home page"),
+        pytest.param(f"{SITE}/", home_page(), id="home page"),
         pytest.param(f"https://consent.{SITE.partition('//')[2]}/c", WALL, id="consent"),
         pytest.param(f"{SITE}/login?next=1", WALL, id="login"),
         pytest.param("", WALL, id="in place of the page"),
@@ -221,6 +208,21 @@ def test_a_refetch_that_shows_another_article_keeps_the_text(sqlite_harness: Wor
     assert [row.status for row in rows(engine)] == ["stored"] * 3
     assert [row.clean_text for row in rows(engine)] == before
     assert all(row.error_msg for row in rows(engine)[1:])
+
+
+def test_a_duplicate_by_redirect_leaves_the_file_of_the_article_it_leads_to(
+    harness: WorkerHarness,
+) -> None:
+    engine, texts = harness.engine, harness.full_texts
+    see(engine, URLS[0], "News of the bridge")
+    harness.work({URLS[0]: page("the bridge")})
+    before = read_full_text(texts, url_hash(URLS[0]))
+    see(engine, f"{SITE}/s/1", "News of the bridge")
+    changed = page("the bridge, which was changed without a word")
+    report = harness.work({f"{SITE}/s/1": redirected(f"{SITE}/s/1", URLS[0], changed)})
+    assert report.outcomes == {"duplicate_url": 1}
+    assert read_full_text(texts, url_hash(URLS[0])) == before
+    assert "without a word" not in rows(engine)[0].clean_text
 
 
 def canonical_page(topic: str, link: str) -> bytes:

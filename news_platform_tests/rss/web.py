@@ -13,6 +13,15 @@ SENTENCES = (
     "Critics of the plan want the money to be spent on schools and hospitals instead.",
 )
 
+WALL = (
+    b"<html><head><title>Before you continue</title></head><body><h1>Before you continue</h1>"
+    b"<p>We and our partners store cookies on your device, to show what you like to read and to "
+    b"measure how often it is read. You can accept all of them, or choose what is stored.</p>"
+    b"<p>Read more about it in our notice on privacy, which also names all our partners.</p>"
+    b"<form><button>Accept all</button></form></body></html>"
+)
+STUB = "<html><head><title>{0}</title></head><body><article><h1>{0}</h1><p>{1}</p></article></body>"
+
 
 def rss(
     items: Iterable[tuple[str, str, datetime | None]], *, title: str = "The Test Post"
@@ -64,3 +73,9 @@ def page(
         f'<body><nav><a href="/">Home</a></nav><article><h1>News of {escape(topic)}</h1>'
         f"{paragraphs}{extra}</article><footer>Imprint</footer></body></html>"
     ).encode()
+
+
+def home_page(topic: str = "A Example - Home") -> bytes:
+    """Return a front page of teasers."""
+    teasers = "".join(f"<li><a href='/{n}'>Teaser {n} of what we report</a></li>" for n in range(9))
+    return f"<html><head><title>{topic}</title></head><body><ul>{teasers}</ul></body>".encode()

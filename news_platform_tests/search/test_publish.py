@@ -1,5 +1,6 @@
 """Indexes are published under any root, opened there, and replaced without harm to readers."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -98,6 +99,31 @@ def test_many_threads_share_a_cache_that_is_too_small(
 
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(ask, range(12))) == [[20, 20, 20]] * 12
+
+
+def test_an_index_that_is_cut_while_it_is_mapped_ends_no_reader(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    """The child stands for a server: SIGBUS, which a mapped file gives, cannot be caught."""
+    publish(local_store, 30)
+    opened = cache(local_store, tmp_path)
+    (reader,) = read_current(opened, opened.days())
+    assert local_store.local_folder is not None
+    child = os.fork()
+    if not child:
+        for path in (local_store.local_folder / index_folder(DAY)).rglob("*.*"):
+            os.truncate(path, 0)
+        answer = reader.search(AllOf(()), limit=30, newest_first=False)
+        os._exit(0 if len([one.read() for one in answer.ranked]) == 30 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_damaged_copy_is_made_again(local_store: ObjectStore, tmp_path: Path) -> None:
+    publish(local_store, 30)
+    assert found(cache(local_store, tmp_path)) == [30]
+    for path in (tmp_path / "cache").rglob("meta.json"):
+        path.write_text("{")
+    assert found(cache(local_store, tmp_path)) == [30]
 
 
 def test_a_damaged_index_is_named_with_its_cure(local_store: ObjectStore, tmp_path: Path) -> None:

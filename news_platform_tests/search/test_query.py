@@ -15,7 +15,12 @@ from news_platform.search.query import (
     query_words,
 )
 
-A, B, C = Phrase(("a",)), Phrase(("b",)), Phrase(("c",))
+
+def _word(text: str) -> Phrase:
+    return Phrase((text,), with_forms=True)
+
+
+A, B, C = map(_word, "abc")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +32,8 @@ A, B, C = Phrase(("a",)), Phrase(("b",)), Phrase(("c",))
         ("a (b OR c)", AllOf((A, AnyOf((B, C))))),
         ("a NOT b", AllOf((A, NotOf(B)))),
         ('"Ada Writer"', Phrase(("ada", "writer"))),
-        ("and or", AllOf((Phrase(("and",)), Phrase(("or",))))),
+        ("and or", AllOf((_word("and"), _word("or")))),
+        ('"a"', Phrase(("a",))),
         ("title:a", Phrase(("a",), ("title",))),
         ('TEXT:"a b"', Phrase(("a", "b"), ("text",))),
         ("domain:BBC.co.uk", Exact("domain", "bbc.co.uk")),

@@ -56,6 +56,40 @@ def test_no_shortcut_changes_the_words_of_any_character() -> None:
         assert words(text) == _words_without_shortcuts(text), repr(letters)
 
 
+TEXT = (
+    "The council met on Monday. It talked for hours about the budget, as it does every year in the "
+    "first week of the month. The old bridges over the harbour will close in May for repairs, said "
+    "the mayor. Buses will run along the river. Nobody knows for how long the work will last, and "
+    "the shops near the harbour fear for their trade during the whole of the summer season."
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "bridge",
+            "The old [bridges] over the harbour will close in May for repairs, said the mayor. "
+            "Buses will run along the river.",
+        ),
+        (
+            "council",
+            "The [council] met on Monday. It talked for hours about the budget, as it does",
+        ),
+        ("seasons", "summer [season]."),
+    ],
+)
+def test_a_snippet_has_sentences_and_marks_every_form(query: str, expected: str) -> None:
+    found = snippet(TEXT, [(query,)], language="en")
+    assert expected in found.marked("[", "]") and len(found.text) <= 240
+    # An ellipsis stands where a sentence is cut, and only there.
+    for is_cut, at_end in ((found.text[0] == "…", False), (found.text[-1] == "…", True)):
+        kept = found.text.strip("…")
+        whole = TEXT.endswith(kept) if at_end else TEXT.startswith(kept)
+        ends = kept[-1] in ".!?" if at_end else kept[0].isupper()
+        assert is_cut is not (whole or ends)
+
+
 def test_a_snippet_begins_at_the_first_part_with_the_most_different_words() -> None:
     chance = random.Random(4)
     for _ in range(300):

@@ -1,13 +1,17 @@
 """Every route of the API keeps the contract of its OpenAPI description."""
 
+import csv
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import jsonschema
+import polars as pl
 import pytest
 
+import news_platform
 from news_platform.server.api import ENDPOINTS
 from news_platform_tests.server.explorer import Explorer, Reply
+from news_platform_tests.servers.demo import Demo
 
 API = "/api/v1"
 
@@ -109,21 +113,68 @@ def test_a_domain_has_days_languages_feeds_and_policies(
 
 
 def test_policies_name_who_refuses_whom(demo_explorer: Explorer, described: Any) -> None:
-    reply = demo_explorer.get(f"{API}/policies?bot=GPTBot&policy=disallow_all")
+    reply = demo_explorer.get(f"{API}/policies?bot=gptbot&purpose=ai_train&verdict=refuse")
     found = _check(described, "policies", reply)
-    assert found["count"] == len(found["policies"]) > 0
-    assert {one["bot"] for one in found["policies"]} == {"GPTBot"}
-    crawler = next(one for one in found["crawlers"] if one["bot"] == "GPTBot")
-    assert crawler["disallow_all"] == found["count"]
-    assert len(crawler["trend"]) == len(found["days"])
+    assert found["count"] == len(found["verdicts"]) > 0
+    # A crawler that a domain does not name is treated there as any other.
+    assert {one["bot"] for one in found["verdicts"]} <= {"GPTBot", "*"}
+    assert {one["verdict"] for one in found["verdicts"]} == {"refuse"}
+    named = [one for one in found["verdicts"] if one["bot"] == "GPTBot"]
+    assert len(named) == found["crawlers"]["GPTBot"]["refuse"]
+    assert all(one["statement"] and one["since"] for one in named)
+    everybody = demo_explorer.get(f"{API}/policies?bot=*&purpose=ai_train&verdict=refuse").json
+    assert everybody["count"] == found["purposes"]["ai_train"]["refuse"]
 
 
 def test_policies_can_be_downloaded(demo_explorer: Explorer) -> None:
-    reply = demo_explorer.get("/policies.csv?bot=GPTBot")
+    reply = demo_explorer.get("/policies.csv?purpose=ai_train&verdict=refuse")
     assert reply.headers["content-disposition"] == 'attachment; filename="ai_policies.csv"'
-    lines = reply.text.splitlines()
-    assert lines[0] == "date,domain,country,bot,policy,own"
-    assert len(lines) > 10 and all(",GPTBot," in line for line in lines[1:])
+    rows = list(csv.DictReader(reply.text.splitlines()))
+    count = demo_explorer.get(f"{API}/policies?purpose=ai_train&verdict=refuse").json["count"]
+    assert len(rows) == count > 3 and {row["verdict"] for row in rows} == {"refuse"}
+
+
+def test_the_overview_counts_what_the_tables_hold(
+    demo_explorer: Explorer, described: Any, finished_demo: Demo
+) -> None:
+    found = _check(described, "overview", demo_explorer.get(f"{API}/overview"))
+    rows = news_platform.open(finished_demo.root).sql(
+        "select distinct day, url_hash, domain, language from all_articles"
+    )
+    assert found["articles"] == rows.select("day", "url_hash").n_unique()
+    assert found["domains"] == rows["domain"].n_unique()
+    assert sum(found["days"].values()) == sum(found["languages"].values()) == found["articles"]
+
+
+def test_attention_is_the_share_of_articles_that_a_scan_finds(
+    demo_explorer: Explorer, described: Any, finished_demo: Demo
+) -> None:
+    reply = demo_explorer.get(f"{API}/attention?q=%22bridge%22&q=%22council%22")
+    found = _check(described, "attention", reply)
+    rows = news_platform.open(finished_demo.root).sql(
+        "select distinct day, url_hash, lower(coalesce(title, '') || ' ' || text) as text "
+        "from all_articles"
+    )
+    for one, word in zip(found["series"], ("bridge", "council"), strict=True):
+        for day, share in zip(found["days"], one["shares"], strict=True):
+            texts = rows.filter(pl.col("day") == day)
+            held = texts.filter(pl.col("text").str.contains(rf"\b{word}\b"))
+            expected = held["url_hash"].n_unique() / texts["url_hash"].n_unique()
+            assert share == pytest.approx(expected), (word, day)
+    lines = list(csv.DictReader(demo_explorer.get("/attention.csv?q=bridge").text.splitlines()))
+    assert len(lines) == len(found["days"]) and lines[0]["query"] == "bridge"
+
+
+def test_feeds_are_listed_with_their_group_health_and_why(
+    demo_explorer: Explorer, described: Any
+) -> None:
+    found = _check(described, "feeds", demo_explorer.get(f"{API}/feeds"))
+    assert found["count"] == len(found["feeds"]) == sum(found["statuses"].values()) > 10
+    some = demo_explorer.get(f"{API}/feeds?status=rejected").json
+    assert some["count"] == found["statuses"]["rejected"] and all(
+        it["notes"] for it in some["feeds"]
+    )
+    _check(described, "edits", demo_explorer.get(f"{API}/edits"))
 
 
 def test_explain_answers_for_urls_domains_and_feeds(

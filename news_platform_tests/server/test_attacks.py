@@ -64,11 +64,13 @@ QUERIES = (
 PAGES = (
     "/?q={}", "/?q=bridge&from={}", "/?q=bridge&cursor={}", "/articles/{}", "/domains/{}", "/{}",
     "/explain?subject={}", "/policies?bot={}", "/policies?domain={}&limit={}", "/static/{}",
+    "/attention?q={}&q={}&from={}", "/attention.csv?q={}", "/feeds?q={}&group={}&status={}",
+    "/search?language={}&domain={}", "/search?to={}",
 )  # fmt: skip
 API = (
     "search?q={}", "search?q={}&sort={}", "search?q=bridge&cursor={}", "search?q=a&limit={}",
     "search?q=a&language={}&domain={}", "articles/{}?day={}", "domains/{}", "explain?subject={}",
-    "policies?cursor={}", "{}",
+    "policies?cursor={}", "attention?q={}&language={}", "feeds?q={}", "{}",
 )  # fmt: skip
 PATHS = (*PAGES, *(f"/api/v1/{path}" for path in API))
 

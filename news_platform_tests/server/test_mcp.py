@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from news_platform.errors import InputError
 from news_platform.resources import open_resources
@@ -27,7 +27,7 @@ from news_platform_tests.server.hostile import HOSTILE
 from news_platform_tests.servers.dagster_ui import free_port
 from news_platform_tests.servers.demo import Demo
 
-TOOLS = ["search", "article", "domain", "explain", "policy", "sql"]
+TOOLS = ["search", "article", "domain", "explain", "policy", "sql", "stories"]
 
 
 def _state(root: Path, cache: str, **environ: str) -> AppState:
@@ -114,6 +114,39 @@ def test_every_tool_answers_and_cites(demo_state: AppState) -> None:
     url = found["sources"][0]
     (article,) = map(_data, _called(demo_state, ("article", {"url": url})))
     assert article["data"]["url"] == url and article["sources"][0] == url
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_both_protocol_versions_give_structured_answers_and_resources(
+    demo_state: AppState, mode: str
+) -> None:
+    async def use(client: Client) -> Any:
+        tools = (await client.list_tools()).tools
+        answers = [
+            await client.call_tool("search", {"query": "bridge", "limit": 2}),
+            await client.call_tool("domain", {"name": "meridian.example"}),
+            await client.call_tool("sql", {"query": "select 1 as one"}),
+        ]
+        templates = (await client.list_resource_templates()).resource_templates
+        listed = (await client.list_resources()).resources
+        key = answers[0].structured_content["data"]["hits"][0]["url_hash"]
+        uris = ("news://datasets", f"news://articles/{key}", "news://domains/meridian.example")
+        read = [json.loads((await client.read_resource(uri)).contents[0].text) for uri in uris]  # type: ignore[union-attr]
+        with pytest.raises(MCPError, match="nothing is known"):
+            await client.read_resource("news://domains/nobody.example")
+        return client.protocol_version, tools, answers, [*templates, *listed], read
+
+    version, tools, answers, resources, read = _with(Client(create_mcp(demo_state), mode=mode), use)
+    assert (version < "2026") is (mode == "legacy")
+    for tool in tools:
+        assert {"notice", "sources", "is_cut", "data"} == tool.output_schema["properties"].keys()
+    for answer in answers:
+        assert json.loads(answer.content[0].text) == answer.structured_content
+        assert answer.structured_content["notice"] == NOTICE
+    assert answers[2].structured_content["data"]["rows"] == [{"one": 1}]
+    assert len(resources) == 3 and all(one["notice"] == NOTICE for one in read)
+    assert "all_articles" in read[0]["data"]["datasets"]
+    assert read[2]["data"] == answers[1].structured_content["data"]
 
 
 def test_no_answer_exceeds_its_size_and_hidden_characters_are_gone(hostile_state: AppState) -> None:

@@ -14,7 +14,10 @@ from news_platform_tests.server.hostile import HOSTILE
 from news_platform_tests.servers.browser import browsing
 
 LARGEST_PAGE = 100 * 1024
-PAGES = ("/", "/?q=bridge", "/domains", "/policies", "/explain", "/status")
+PAGES = (
+    *("/", "/?q=bridge", "/search?from=2025-11-01&to=2025-11-01", "/attention?q=bridge&q=council"),
+    *("/domains", "/feeds", "/edits", "/policies", "/api", "/explain", "/status"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def test_a_reader_walks_from_a_search_to_an_explanation(
     name = domain.inner_text()
     domain.click()
     assert page.locator("h1").inner_text() == name
-    assert page.locator("svg.bars rect").count() >= 1
+    assert page.locator("svg.chart rect").count() >= 1
     page.get_by_role("link", name="Explain").nth(1).click()
     assert page.get_by_role("status").inner_text().startswith("This domain is known")
     assert page.locator(".evidence li").count() >= 3
@@ -70,6 +73,18 @@ def test_the_form_works_without_a_mouse_and_without_scripts(
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
     assert page.locator("script").count() == 0
+    assert problems == []
+
+
+def test_a_reader_walks_from_the_home_page_to_a_day(
+    demo_explorer: Explorer, page: Page, problems: list[str]
+) -> None:
+    page.goto(demo_explorer.url)
+    day = page.locator("svg.chart a").last
+    label = day.get_attribute("aria-label") or ""
+    day.click()
+    assert f"Articles of {label.partition(':')[0]}" in page.locator("main").inner_text()
+    assert page.locator(".list li").count() > 10
     assert problems == []
 
 

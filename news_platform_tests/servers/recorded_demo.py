@@ -12,9 +12,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from news_platform.cli import demo
 from news_platform.cli.main import run
 from news_platform.datasets.registry import DATASETS
+from news_platform.defs.services import demo
 from news_platform.storage.objects.store import ObjectStore
 
 # Everything that reads an object, or gives its address to Polars or Delta, passes one of these.

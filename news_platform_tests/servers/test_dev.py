@@ -22,10 +22,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from news_platform_tests.servers.dagster_ui import (
-    PROJECT,
     DagsterUi,
     free_port,
-    prepare_home,
     stop_group,
 )
 from news_platform_tests.servers.nginx import DAGSTER, EXPLORER, LOGIN, Proxy, running_nginx
@@ -61,14 +59,13 @@ class Dev:
 
 
 @pytest.fixture(scope="module")
-def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
-    """Start `news-platform dev` on a new sample root, with one configured host."""
+def dev(tmp_path_factory: pytest.TempPathFactory, installed_wheel: Path) -> Iterator[Dev]:
+    """Start `news-platform dev` of the wheel on a new sample root, with one configured host."""
     folder = tmp_path_factory.mktemp("dev")
-    prepare_home(folder / "home")
     port, server_port = free_port(), free_port()
     words = ["dev", "--port", str(port), "--server-port", str(server_port)]
     environ = {
-        "DAGSTER_HOME": str(folder / "home"),
+        "PYTHONPATH": str(installed_wheel),
         "NEWS_PLATFORM_ROOT": str(folder / "root"),
         "NEWS_PLATFORM_SAMPLE": "1",
         "NEWS_PLATFORM_ALLOWED_HOSTS": f"{EXPLORER},{DAGSTER}",
@@ -79,8 +76,9 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "news_platform.cli", *words],
-            cwd=PROJECT,
-            env={**os.environ, **environ},
+            cwd=folder,
+            env={name: text for name, text in os.environ.items() if name != "DAGSTER_HOME"}
+            | environ,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -104,9 +102,15 @@ def _answers(url: str) -> bool:
         return False
 
 
+def test_dev_of_the_wheel_makes_its_own_home_under_the_root(dev: Dev) -> None:
+    home = dev.folder / "root/.dagster"
+    assert "telemetry" in (home / "dagster.yaml").read_text()
+    assert (home / "history").is_dir()
+
+
 def test_dev_answers_within_half_a_minute(dev: Dev) -> None:
     assert dev.seconds_until_ready < READY_SECONDS * UNDER_LOAD
-    ui = DagsterUi(f"http://127.0.0.1:{dev.port}", dev.folder / "home")
+    ui = DagsterUi(f"http://127.0.0.1:{dev.port}", dev.folder / "root/.dagster")
     assert ui.query(_LOCATIONS) == {
         "workspaceOrError": {"locationEntries": [{"name": "news_platform"}]}
     }
@@ -193,7 +197,7 @@ def test_dev_names_and_serves_the_explorer_which_links_to_dagster(dev: Dev) -> N
 
 
 def test_an_asset_links_to_the_explorer(dev: Dev) -> None:
-    ui = DagsterUi(f"http://127.0.0.1:{dev.port}", dev.folder / "home")
+    ui = DagsterUi(f"http://127.0.0.1:{dev.port}", dev.folder / "root/.dagster")
     ask = """{ assetNodes(assetKeys: [{path: ["search_index"]}]) {
         metadataEntries { label ... on UrlMetadataEntry { url } } } }"""
     nodes = ui.query(ask)["assetNodes"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from news_platform_tests.defs.over import resumed
 from news_platform_tests.emulators.refusing import refusing_server
 from news_platform_tests.servers.dagster_ui import DagsterUi, running_ui
 from news_platform_tests.test_planted_secrets import PLANTED, SECRETS, planted_environment
@@ -49,6 +50,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     """Yield an environment with a secret in every setting that can hold one."""
     with refusing_server() as address:
         environ = planted_environment(address, tmp_path_factory.mktemp("planted"))
+        resumed(environ["NEWS_PLATFORM_ROOT"])  # a new root starts paused: no sensor would tick
         yield {**{name: f"{PLANTED}-{name}" for name in SECRETS}, **environ}
 
 

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import polars as pl
 
+from news_platform.composition.takedown_verification import verify_root
 from news_platform.datasets.source_records import (
     SOURCE_RECORDS,
     SOURCE_RECORDS_QUARANTINE,
     quarantine_path,
     records_path,
 )
+from news_platform.resources import Resources
 from news_platform.sample.world import place_inputs
+from news_platform.settings import Settings
 from news_platform.source_records.options import with_rules
 from news_platform.source_records.pipeline import (
     RecordsOptions,
@@ -24,6 +27,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform.storage.units import built_inputs
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
+from news_platform_tests.takedowns.asked import ask, served
 
 FOLDER = "snapshots/institution=u1"
 # In this process: starting workers would take most of the time.
@@ -61,6 +65,28 @@ def test_pages_become_rows_and_failures_go_to_quarantine(local_store: ObjectStor
         "the crawler failed: blocked",
     ]
     assert dict(report.failures)[f"{FOLDER}/failed.json"] == "the crawler failed: blocked"
+
+
+def test_a_takedown_of_one_page_of_a_crawl_leaves_its_other_pages(
+    local_store: ObjectStore,
+) -> None:
+    pages = [
+        {"rawHtml": DEPARTMENTS, "metadata": {"sourceURL": f"https://u1.edu/{name}"}}
+        for name in ("kept", "gone")
+    ]
+    local_store.put(f"{FOLDER}/crawl.json", json.dumps({"success": True, "data": pages}).encode())
+    local_store.put(f"{FOLDER}/page.json", json.dumps({"data": pages[1]}).encode())
+    ask(local_store, "url", "https://u1.edu/gone")
+    # Before anything is removed, a build leaves the page out already.
+    report = build_institution("u1", store=local_store, options=OPTIONS)
+    assert (report.pages_seen, report.dropped["taken_down"]) == (1, 2)
+    served(local_store)
+    stored = json.loads(local_store.read(f"{FOLDER}/crawl.json"))
+    assert stored == {"success": True, "data": pages[:1]}
+    assert not local_store.exists(f"{FOLDER}/page.json")
+    rows = read_table(local_store, records_path("u1"), SOURCE_RECORDS)
+    assert set(rows["url"]) == {"https://u1.edu/kept"}
+    assert not verify_root(Resources(Settings(root=local_store.url))).findings
 
 
 def test_a_worker_that_hangs_costs_one_page(local_store: ObjectStore) -> None:

@@ -1,8 +1,13 @@
 """Rule files and settings."""
 
+import tomllib
+from importlib.resources import files
+
 import pytest
 
 from news_platform.errors import ConfigError
+from news_platform.source_records.consent_dialogs import ACTIONS
+from news_platform.source_records.html_events import is_certain_name
 from news_platform.source_records.options import SegmentOptions, with_rules
 
 
@@ -36,3 +41,13 @@ def test_a_rule_file_replaces_what_it_names() -> None:
 def test_a_wrong_rule_file_is_refused_by_name(toml: str, error: str) -> None:
     with pytest.raises(ConfigError, match=error):
         with_rules(SegmentOptions(), toml)
+
+
+def test_no_word_of_a_list_has_blanks_around_it_or_is_cut() -> None:
+    lists = files("news_platform.source_records").joinpath("words.toml").read_text("utf-8")
+    for table in tomllib.loads(lists).values():
+        for name, listed in table.items():
+            phrases = listed if isinstance(listed, list) else ()
+            assert [one for one in phrases if one != one.strip() or not one] == [], name
+    assert "allow all" in ACTIONS and is_certain_name("footer-container")
+    assert not is_certain_name("container")

@@ -45,6 +45,9 @@ class OneUrl:
     ) -> bool:
         return self.url.encode() in read()
 
+    def left_of(self, body: bytes) -> bytes | None:
+        return None
+
     def covers(self, role: Role, value: str) -> bool:
         return value == self.url
 

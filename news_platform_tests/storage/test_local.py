@@ -16,7 +16,7 @@ from time import sleep
 import pytest
 
 from news_platform.errors import ConfigError, StorageError
-from news_platform.storage.commit.publish import publish
+from news_platform.storage.commit.markers import publish
 from news_platform.storage.objects.error_mapping import mapped_error
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming

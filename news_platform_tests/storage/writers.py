@@ -4,7 +4,7 @@ import sys
 from itertools import count
 
 from news_platform.errors import Conflict, NewsPlatformError
-from news_platform.storage.commit.publish import publish
+from news_platform.storage.commit.markers import publish
 from news_platform.storage.objects.store import ObjectStore, open_store
 
 

@@ -3,7 +3,8 @@
 import os
 import sys
 
-from news_platform.cli.demo import build_all
+from news_platform.definitions import build_definitions
+from news_platform.defs.services.demo import build_all
 from news_platform.sample.world import SampleResources, place_inputs
 from news_platform.settings import load_settings
 from news_platform.takedowns.build_filters import input_filter
@@ -15,7 +16,7 @@ def main(root: str) -> None:
     resources = SampleResources(settings, frozen_clock=True)
     store = resources.data_root.store
     place_inputs(resources.world.folder, store, is_refused=input_filter(store))
-    for _ in build_all(resources):
+    for _ in build_all(resources, build_definitions(resources)):
         pass
     resources.ledger.close()
 

@@ -24,6 +24,7 @@ from news_platform_tests.takedowns.asked import asked
 _OWN = {
     "articles": ("row_id", "full_text_ref", "fetched_at", "found_at"),
     "near_duplicates": ("cluster_id", "jaccard", "seen_at", "first_seen_at", "merged_ids"),
+    "story_members": ("story_id", "linked_to", "score", "role", "seen_at"),
     "training_export": ("fetched_at", "day", "usage"),
     "domain_catalog": ("bytes", "fragments"),
     "domain_surveys": ("collected_at",),
@@ -33,6 +34,8 @@ _OWN = {
     "quarantine": ("fetched_at",),
     "news/raw": (),
     "news/captures": (),
+    "news/page_metadata": (),
+    "capture_index": (),
     "news/dropped": (),
 }
 # Not `robots`: it has the hosts that were ever asked, also of pages that went later.

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
+from news_platform.composition.takedown_parts import apply_root, has_work
+from news_platform.composition.takedown_verification import verify_root
 from news_platform.sample.world import SampleResources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore

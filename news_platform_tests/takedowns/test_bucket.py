@@ -7,7 +7,8 @@ from typing import Any
 import boto3
 import pytest
 
-from news_platform.composition.takedown_parts import apply_root, verify_root, versions_note
+from news_platform.composition.takedown_parts import apply_root, versions_note
+from news_platform.composition.takedown_verification import verify_root
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import StorageError
 from news_platform.resources import Resources

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from news_platform.composition.engines import open_dataset
-from news_platform.composition.takedown_parts import all_parts, apply_root, verify_root
+from news_platform.composition.takedown_parts import all_parts, apply_root
+from news_platform.composition.takedown_verification import verify_root
 from news_platform.datasets.dataset import THIRD_PARTY_ROLES, Dataset, Role
 from news_platform.datasets.registry import DATASETS
 from news_platform.datasets.takedowns import TakedownRequest
@@ -31,6 +32,7 @@ PARTS = [one for one in STORED if not (one.written_by and one.place.engine == "s
 WITHOUT_ADDRESS = {
     "cluster_bands": "near_duplicates",
     "cluster_sketches": "near_duplicates",
+    "stories": "story_members",
     "article_sheets": "ledger",
     # Of the demo's sites, none changes its policies.
     "ai_policy_changes": "domain_surveys",

@@ -23,6 +23,7 @@ from news_platform.errors import NewsPlatformError
 from news_platform.resources import open_resources
 from news_platform.server.api import ENDPOINTS
 from news_platform.server.app_state import AppState
+from news_platform.server.cdx import cdx_routes
 from news_platform.server.guards import server_options
 from news_platform.server.mcp import create_mcp
 from news_platform.server.pages import page_routes
@@ -47,12 +48,14 @@ class Hidden:
     page: str
     url_hash: str
     feed: str
+    story: str
     # Addresses of its articles to which no page of another site links.
     traces: tuple[str, ...]
 
     def filled(self, text: str) -> str:
         """Return an argument with what it stands for."""
         given = {"domain": DOMAIN, "page": self.page, "feed": self.feed, "hash": self.url_hash}
+        given["story"] = self.story
         return text.format(**given, folder=self.root.parent)
 
     def shown(self, text: str, *given: str) -> list[str]:
@@ -69,11 +72,15 @@ def hidden(finished_demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Hid
     (root / "alerts.toml").write_text("[[alerts]]\nname = 'all'\nwords = ['the']\n")
     news = news_platform.open(root)
     (row,) = news.sql(f"from crawl_articles where domain = '{DOMAIN}' limit 1").to_dicts()
-    (feed,) = news.sql(
+    ((feed,),) = news.sql(
         f"select feed_url from feeds where feed_url like '%{DOMAIN}%' limit 1"
     ).rows()
     assert _run(root, "search", WORDS, "--domain", DOMAIN, "--json").count(row["domain"]) > 2
-    found = Hidden(root, row["url"], row["url_hash"], feed, _traces(news))
+    ((story,),) = news.sql(
+        f"select story_id from story_members where url like '%{DOMAIN}%' "
+        "and story_id in (select story_id from stories) order by url limit 1"
+    ).rows()
+    found = Hidden(root, row["url"], row["url_hash"], feed, story, _traces(news))
     assert found.shown(_run(root, "rss", "export")) and len(found.traces) > 10
     _run(root, "takedown", "add", "--domain", DOMAIN, "--reason", "x")
     return found
@@ -98,38 +105,50 @@ def _run(root: Path, *words: str) -> str:
 
 # What each command that shows something of pages, domains or feeds is called with.
 COMMANDS: Mapping[str, Sequence[Sequence[str]]] = {
+    "captures export": [("--cdxj", "{folder}/cdxj")],
+    "captures get": [("{page}",), ("{page}", "--json")],
+    "captures list": [("{page}",), ("*.{domain}", "--json")],
+    "captures wacz": [("--domain", "{domain}", "--to", "{folder}/hidden.wacz")],
     "corpus export": [("--output", "{folder}/export")],
     "domains candidates": [()],
     "domains due": [()],
     "domains history": [("{domain}",)],
     "domains policy": [("{domain}",)],
     "domains show": [("{domain}",)],
+    "domains verdicts": [(), ("--csv",), ("--domain", "{domain}")],
     "explain": [("{domain}",), ("{page}",), ("{feed}",)],
     "feeds export": [()],
     "feeds list": [()],
     "feeds show": [("{feed}",)],
     "feeds why": [("{feed}",)],
+    "records changes": [()],
     "rss alerts try": [("all", "--latest", "1000")],
     "rss export": [
         *(("--format", one) for one in FORMATS if one != "parquet"),
         *(("--delta", "0"), ("--opml",)),
     ],
     "search": [(WORDS, "--facets", "--limit", "100"), (WORDS, "--domain", "{domain}")],
-    "sql": [(f"select * from {name}",) for name in ("captures", "articles", "near_duplicates")],
+    "sql": [
+        (f"select * from {name}",)
+        for name in ("captures", "articles", "near_duplicates", "capture_index")
+    ],
     "store get": [("{domain}",)],
+    "stories": [(), ("--domain", "{domain}")],
+    "story": [("{story}",)],
     "store stats": [()],
 }
 # They change the root, serve others, or show no page: counts, places, assets, requests.
 OTHER_COMMANDS = """
-adopt, demo, dev, doctor, mcp, metrics, pause, resume, retry, serve, status,
-ccnews accept, ccnews collect, ccnews extract, ccnews list, ccnews status, corpus build,
-corpus maintain, domains bots, domains estimate, domains fetch, domains import, domains resurvey,
-domains status, feeds add, feeds import, feeds pause, feeds remove, feeds resume, feeds set,
+adopt, captures build, demo, dev, doctor, mcp, metrics, pause, resume, retry, serve, status,
+ccnews accept, ccnews collect, ccnews extract, ccnews index, ccnews list, ccnews status,
+corpus build, corpus maintain, domains bots, domains estimate, domains fetch, domains import,
+domains resurvey, domains status, feeds add, feeds import, feeds pause, feeds recheck,
+feeds remove, feeds resume, feeds set, rss alerts test,
 ledger backup, ledger check, ledger move, ledger restore, records build, records segment,
 retention apply, retention plan, rss alerts list, rss alerts run, rss discovery, rss ensure,
 rss poll, rss reextract, rss status, rss sync, rss work, store build, store compact, store repair,
-store verify, takedown add, takedown apply, takedown list, takedown show, takedown verify,
-takedown withdraw
+store verify, takedown add, takedown apply, takedown import, takedown list, takedown lists,
+takedown show, takedown verify, takedown withdraw
 """
 
 
@@ -157,7 +176,8 @@ def test_no_command_shows_it(hidden: Hidden, command: str) -> None:
 
 
 def test_nothing_counts_it(hidden: Hidden) -> None:
-    assert _run(hidden.root, "search", WORDS, "--domain", DOMAIN, "--count").split()[0] == "0"
+    counted = _run(hidden.root, "search", WORDS, "--domain", DOMAIN, "--count")
+    assert "0 articles" in counted.splitlines()
     assert DOMAIN not in _run(hidden.root, "search", WORDS, "--facets")
 
 
@@ -167,7 +187,7 @@ def test_no_dataset_has_a_row_of_it_and_all_have_others(hidden: Hidden) -> None:
     for name, dataset in news.tables.items():
         rows = news[name].collect()
         assert down.covered(dataset, rows).sum() == 0, name
-        assert rows.height or name == "ai_policy_changes", name
+        assert rows.height or name.endswith("_changes"), name
     assert list(news.domain_store.records(DOMAIN)) == [] and news.domain_store.count(DOMAIN) == 0
     assert DOMAIN not in news.domain_store.domains()
 
@@ -177,16 +197,30 @@ PAGES = {
     "/articles/{url_hash}": ["/articles/{hash}"],
     "/domains": ["/domains"],
     "/domains/{domain}": ["/domains/{domain}"],
+    "/search": [f"/search?q={WORDS.replace(' ', '+')}&limit=100", "/search?domain={domain}"],
+    "/attention": [f"/attention?q={WORDS.replace(' ', '+')}"],
+    "/attention.csv": [f"/attention.csv?q={WORDS.replace(' ', '+')}"],
+    "/feeds": ["/feeds"],
+    "/stories": ["/stories"],
+    "/stories/{story_id}": ["/stories/{story}"],
+    "/edits": ["/edits"],
     "/policies": ["/policies"],
     "/policies.csv": ["/policies.csv"],
+    "/cdx": ["/cdx?url=*.{domain}", "/cdx?url={page}&output=json&page=0"],
+    "/record": ["/record?url={page}"],
     "/explain": ["/explain?q={page}", "/explain?q={domain}"],
     "search": [f"/api/v1/search?q={WORDS.replace(' ', '+')}&limit=100"],
     "articles/{url_hash}": ["/api/v1/articles/{hash}"],
     "domains/{domain}": ["/api/v1/domains/{domain}"],
     "explain": ["/api/v1/explain?subject={page}"],
     "policies": ["/api/v1/policies"],
+    "attention": [f"/api/v1/attention?q={WORDS.replace(' ', '+')}"],
+    "feeds": ["/api/v1/feeds"],
+    "stories": ["/api/v1/stories"],
+    "stories/{story_id}": ["/api/v1/stories/{story}"],
+    "edits": ["/api/v1/edits"],
 }
-OTHER_PAGES = {"/status", "/static/{name}", "status"}
+OTHER_PAGES = {"/status", "/static/{name}", "status", "/api", "overview"}
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +233,8 @@ def state(hidden: Hidden) -> Iterator[AppState]:
 
 
 def test_no_page_or_endpoint_shows_it(hidden: Hidden, state: AppState) -> None:
-    routes = {one.path for one in page_routes(ResponseCache(state, lambda *_: None))}  # type: ignore[arg-type]
+    answers = ResponseCache(state, lambda *_: None)  # type: ignore[arg-type]
+    routes = {one.path for one in (*page_routes(answers), *cdx_routes(answers))}
     assert {*PAGES, *OTHER_PAGES} == routes | ENDPOINTS.keys()
     with exploring(hidden.root, NEWS_PLATFORM_SAMPLE="1") as explorer:
         for paths in PAGES.values():
@@ -215,6 +250,7 @@ TOOLS: Mapping[str, Mapping[str, Any]] = {
     "domain": {"name": "{domain}"},
     "explain": {"subject": "{page}"},
     "policy": {"domain": "{domain}"},
+    "stories": {"story_id": "{story}"},
     "sql": {"query": "select url, title from all_articles where domain = '{domain}'"},
 }
 

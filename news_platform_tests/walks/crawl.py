@@ -7,6 +7,8 @@ import dagster as dg
 
 from news_platform.cli.main import main
 from news_platform.definitions import defs
+from news_platform.storage.commit.root import claim_root, resume
+from news_platform.storage.objects.store import open_store
 from news_platform_tests.walks.steps import Walk
 
 # Each sensor, and the asset that it requests.
@@ -19,6 +21,9 @@ FOLLOWING = (
 
 def walk(root: Path, domain: str) -> None:
     """Tick each sensor and run what it requests, then look the domain up."""
+    store = open_store(str(root))
+    claim_root(store, sample=False)
+    resume(store)  # a new root starts paused
     with dg.DagsterInstance.ephemeral() as instance:
         steps = Walk(defs, instance)
         for sensor, asset in FOLLOWING:

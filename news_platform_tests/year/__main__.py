@@ -142,7 +142,7 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
                 place.deliver(now, since=state.delivered_at)
                 _ask_for_kill(place, state, ask_for_kill)
                 if now >= plan.start + timedelta(days=plan.options.backfill_on):
-                    daemon.begin_backfill(now)
+                    daemon.begin_backfill(now, "raw_news")
                 daemon.step(now, is_tick=plan.is_tick(now))
                 if now - state.ticks_at >= _TICKS_EVERY:
                     _log_ticks(daemon, state)

@@ -64,10 +64,18 @@ def write_home(place: Place) -> None:
 
 
 class SimulatedDaemon:
-    """All of Dagster's daemons over one instance."""
+    """All of Dagster's daemons over one instance; `module` has the definitions as `defs`."""
 
-    def __init__(self, place: Place, instance: dg.DagsterInstance, defs: dg.Definitions) -> None:
+    def __init__(
+        self,
+        place: Place,
+        instance: dg.DagsterInstance,
+        defs: dg.Definitions,
+        *,
+        module: str = _DEFINITIONS,
+    ) -> None:
         self._place, self._instance, self._defs = place, instance, defs
+        self._module = module
         self._queue = QueuedRunCoordinatorDaemon(interval_seconds=1)
         self._retries = EventLogConsumerDaemon()
         self._schedules: dict[str, ScheduleIterationTimes] = {}
@@ -76,7 +84,7 @@ class SimulatedDaemon:
 
     def __enter__(self) -> Self:
         origin = InProcessCodeLocationOrigin(
-            LoadableTargetOrigin(module_name=_DEFINITIONS, attribute="defs"),
+            LoadableTargetOrigin(module_name=self._module, attribute="defs"),
             location_name="simulation",
         )
         target = InProcessWorkspaceLoadTarget(origin)
@@ -125,7 +133,7 @@ class SimulatedDaemon:
             dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])
         )
 
-    def begin_backfill(self, now: datetime) -> None:
+    def begin_backfill(self, now: datetime, *assets: str) -> None:
         """Ask for the history, as an operator does in the UI; once."""
         if self._instance.get_backfills() or not self._place.plan.history:
             return
@@ -135,7 +143,7 @@ class SimulatedDaemon:
                 backfill_id="history",
                 asset_graph=graph,
                 partition_names=[str(day) for day in self._place.plan.history],
-                asset_selection=[dg.AssetKey("raw_news")],
+                asset_selection=[dg.AssetKey(name) for name in assets],
                 backfill_timestamp=now.timestamp(),
                 tags={},
                 dynamic_partitions_store=self._instance,

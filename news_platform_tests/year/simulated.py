@@ -17,6 +17,7 @@ from news_platform.setting_sections.platform import CheckSettings
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import write_listings
+from news_platform_tests.defs.over import resumed
 from news_platform_tests.year.plan import YearOptions, YearPlan
 
 FOLDER_VARIABLE = "SIMULATED_YEAR_FOLDER"
@@ -139,6 +140,7 @@ class Place:
 
     def write_options(self, options: YearOptions) -> None:
         """Keep the options: they are all that a simulation needs to go on."""
+        resumed(str(self.root))
         (self.folder / "options.json").write_bytes(_OPTIONS.dump_json(options))
 
     @cached_property

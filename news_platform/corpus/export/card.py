@@ -1,14 +1,16 @@
 """The manifest of an export in, its dataset card (README.md) and its JSON out."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from news_platform.corpus.export.filtering import ExportSelection
+from news_platform.corpus.export.filtering import PRESETS, ExportSelection, FileFormat
 from news_platform.corpus.export.shards import Shard
 
-FORMAT = 1
+FORMAT = 2
 GENERATOR = "news-platform corpus export"
+LICENSE = "other: each text belongs to its publisher"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LARGEST = ((10_000_000, "1M<n<10M"), (100_000_000, "10M<n<100M"))
 
@@ -31,6 +33,19 @@ class ExportManifest:
     domains: int
     tokenizer: str | None
     removal: str
+    file_format: FileFormat = "parquet"
+    program: str = ""
+    # What was obeyed: a fingerprint of all requests, and the opt-out lists by version.
+    takedowns: str = ""
+    lists: Sequence[tuple[str, int]] = ()
+    # The SHA-256 of the manifests of earlier exports whose texts are left out.
+    excepted: Collection[str] = ()
+    domain_bytes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def words(self) -> int:
+        """Return the words of all texts."""
+        return sum(shard.words for shard in self.shards)
 
     @property
     def rows(self) -> int:
@@ -47,9 +62,16 @@ class ExportManifest:
         return {
             "format": FORMAT,
             "generator": GENERATOR,
+            "program": self.program,
+            "command": " ".join(command_words(self.selection, self.file_format)),
+            "license": LICENSE,
+            "format_of_files": self.file_format,
             "selection": self.selection.as_json(),
+            "takedowns": self.takedowns,
+            "lists": [list(one) for one in self.lists],
+            "excepted": sorted(self.excepted),
             "articles": self.rows,
-            "words": sum(shard.words for shard in self.shards),
+            "words": self.words,
             "tokens": self.tokens,
             "tokenizer": self.tokenizer,
             "considered": self.considered,
@@ -72,9 +94,26 @@ class ExportManifest:
         }
 
 
-def manifest_bytes(manifest: ExportManifest) -> bytes:
-    """Return manifest.json."""
-    return (json.dumps(manifest.as_json(), ensure_ascii=False, indent=1) + "\n").encode()
+def command_words(selection: ExportSelection, file_format: FileFormat) -> Iterator[str]:
+    """Yield the words of the command that exports a selection, but for root and output."""
+    yield from ("news-platform", "corpus", "export")
+    if selection.days:
+        yield from ("--from", selection.days[0], "--to", selection.days[-1])
+    for option, values in (
+        ("--language", selection.languages),
+        ("--domain", selection.domains),
+        ("--category", selection.categories),
+        ("--without", selection.without_flags),
+        ("--policy", tuple(str(rule) for rule in selection.rules if rule.bot not in PRESETS)),
+        ("--for", tuple(rule.bot for rule in selection.rules if rule.bot in PRESETS)),
+    ):
+        yield from (word for value in sorted(values) for word in (option, shlex.quote(value)))
+    if not selection.rules:
+        yield "--no-policy"
+    if selection.strict:
+        yield "--strict"
+    yield from ("--min-words", str(selection.min_words), "--keep", selection.keep)
+    yield from ("--format", file_format)
 
 
 def is_ours(manifest: bytes) -> bool:
@@ -85,9 +124,18 @@ def is_ours(manifest: bytes) -> bool:
         return False
 
 
-def card_text(manifest: ExportManifest) -> str:
+def card_text(manifest: ExportManifest, provenance: Iterable[str], *, is_signed: bool) -> str:
     """Return README.md, with the metadata that Hugging Face reads."""
-    return "\n".join((*_front_matter(manifest), *_body(manifest))) + "\n"
+    signed = "signed by its exporter (manifest.sig)" if is_signed else "not signed"
+    lines = (
+        *_front_matter(manifest),
+        *_body(manifest),
+        "\n## Provenance\n",
+        f"manifest.json names every file by SHA-256 and is {signed}. `python verify_export.py . "
+        "--key PUBLIC.pem` checks it, with `--warcs FOLDER` also each row against its record.\n",
+        *provenance,
+    )
+    return "\n".join(lines) + "\n"
 
 
 def _front_matter(manifest: ExportManifest) -> Iterator[str]:
@@ -96,6 +144,7 @@ def _front_matter(manifest: ExportManifest) -> Iterator[str]:
     yield "language:"
     # Hugging Face reads `no` as a boolean without the quotes.
     yield from (f'- "{name}"' for name in manifest.languages if name)
+    yield "license: other\nlicense_name: publishers-own"
     yield f"size_categories:\n- {_size(manifest.rows)}"
     yield "task_categories:\n- text-generation"
     yield "configs:\n- config_name: default\n  data_files:\n  - split: train"
@@ -155,8 +204,8 @@ def _policy_lines(manifest: ExportManifest) -> Iterator[str]:
         yield "No policy was applied: what publishers state about use was not asked."
         return
     yield (
-        "Articles whose publisher refused one of these uses when the page was fetched are left "
-        "out, also where statements conflict."
+        "Articles whose publisher refused one of these uses to a crawler, when the page was "
+        "fetched or since, are left out, also where statements conflict."
         + (" So are those about whom nothing is known." if manifest.selection.strict else "")
     )
     yield "\n| crawler and purpose | stated | articles |\n|---|---|---:|"

@@ -4,9 +4,12 @@ Only narrow columns are read, and addresses and texts are 60-bit numbers: a mont
 articles takes some 700 MB.
 """
 
+import difflib
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -26,37 +29,83 @@ FORMATS: tuple[FileFormat, ...] = ("parquet", "jsonl")
 UNKNOWN = "unknown"
 # `conflicting` means that one statement refuses. `partial` means that some paths are refused, and
 # not this one: verdicts are asked for the path of the article.
-_REFUSED = frozenset(("refuse", "conflicting"))
+REFUSED = frozenset(("refuse", "conflicting"))
 # Nothing was stated, or nothing was asked.
 _SILENT = frozenset(("unspecified", UNKNOWN))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class UsageRule:
-    """A crawler and a purpose that publishers must not refuse, such as GPTBot and ai_train."""
+    """A crawler and a purpose that publishers must not refuse, such as GPTBot and ai_train.
+
+    The crawler may be one of PRESETS: then no crawler of that function may be refused, nor `*`.
+    """
 
     bot: str
     purpose: str
 
     @classmethod
-    def parse(cls, text: str, *, purposes: Collection[str]) -> "UsageRule":
-        """Parse `BOT:PURPOSE`; the bot `*` is any crawler."""
+    def parse(cls, text: str, *, purposes: Collection[str], bots: Collection[str]) -> "UsageRule":
+        """Parse `BOT:PURPOSE`, or a preset; the bot `*` is any crawler without rules of its own."""
+        if text in PRESETS:
+            return cls(text, PRESETS[text][1])
         bot, colon, purpose = text.partition(":")
         if not bot or not colon or purpose not in purposes:
             expected = f"BOT:PURPOSE with one of {', '.join(sorted(purposes))}"
-            raise InputError(f"invalid policy {text!r}: expected {expected}", thing=text)
-        return cls(bot, purpose)
+            choices = f"{expected}, or one of {', '.join(PRESETS)}"
+            raise InputError(f"invalid policy {text!r}: expected {choices}", thing=text)
+        known = {"*": "*", **{name.lower(): name for name in bots}}
+        if bot.lower() not in known:
+            near = difflib.get_close_matches(bot.lower(), known, 1, 0.5)
+            hint = f": did you mean {known[near[0]]!r}?" if near else " in the list of AI crawlers"
+            raise InputError(f"unknown crawler {bot!r}{hint}", thing=bot)
+        return cls(known[bot.lower()], purpose)
 
     def __str__(self) -> str:
         return f"{self.bot}:{self.purpose}"
 
 
+PRESETS: Mapping[str, tuple[str, str]] = {
+    "training": ("training", "ai_train"),
+    "search": ("search", "search"),
+    "archive": ("data", "index"),
+}
+"""What an export is for: the function of the crawlers, and the purpose, that nobody may refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedStatement:
+    """A statement of a publisher as it was read: the file, its line, the text, its digest."""
+
+    source: str
+    file: str
+    line: int | None
+    text: str
+    read_at: datetime | None
+    sha256: str | None
+
+    @property
+    def id(self) -> str:
+        """Return the name by which rows refer to it."""
+        return hashlib.sha256(json.dumps(self.as_json()).encode()).hexdigest()[:16]
+
+    def as_json(self) -> Mapping[str, object]:
+        """Return it as a JSON object."""
+        read_at = self.read_at.isoformat() if self.read_at else None
+        return {**asdict(self), "read_at": read_at}
+
+
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a publisher stated about a rule: the verdict, and when the site was surveyed."""
+    """What a publisher stated about a rule: the verdict, and when the site was surveyed.
+
+    `bot` is the crawler that the deciding statements speak to.
+    """
 
     verdict: str
     surveyed_at: datetime | None = None
+    bot: str = ""
+    statements: tuple[QuotedStatement, ...] = ()
 
 
 class StatedUsage(Protocol):
@@ -116,7 +165,7 @@ class ExportSelection:
 
     def refusal(self, verdicts: Sequence[str]) -> str | None:
         """Return why an article with these verdicts is left out, or None."""
-        if _REFUSED.intersection(verdicts):
+        if REFUSED.intersection(verdicts):
             return "refused"
         if self.strict and _SILENT.intersection(verdicts):
             return "unknown_policy"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from news_platform.corpus.export.card import ExportManifest, card_text, manifest_bytes
+from news_platform.corpus.export.card import ExportManifest, card_text
 from news_platform.corpus.export.filtering import (
     NARROW,
     ArticleChoice,
@@ -24,6 +24,20 @@ from news_platform.corpus.export.filtering import (
     nothing_stated,
     require_languages,
     short_hash,
+)
+from news_platform.corpus.export.papers import (
+    CROISSANT,
+    SUMMARY,
+    croissant_bytes,
+    provenance_lines,
+    summary_text,
+)
+from news_platform.corpus.export.receipts import (
+    EarlierExports,
+    Signer,
+    copy_script,
+    write_manifest,
+    write_statements,
 )
 from news_platform.corpus.export.shards import SHARD_BYTES, write_shards
 from news_platform.corpus.pipeline import crawl_dataset, feed_dataset
@@ -42,8 +56,8 @@ if TYPE_CHECKING:
 from importlib import import_module
 from importlib.util import find_spec
 
-MANIFEST = "manifest.json"
 CARD = "README.md"
+IN_EARLIER_EXPORT = "in_earlier_export"
 _RUN_BYTES = 64 << 20
 _ORDER = ("source", *SORT_COLUMNS)
 _ASK = "Ask whoever published this dataset, and name the addresses; see the column `url`."
@@ -68,6 +82,13 @@ class ExportOptions:
     shard_bytes: int = SHARD_BYTES
     scratch: str | None = None
     removal: str = _ASK
+    # The sketch of a text, by which later exports can leave it out.
+    sketch: Callable[[str], str] | None = None
+    earlier: EarlierExports | None = None
+    sign: Signer | None = None
+    program: str = ""
+    takedowns: str = ""
+    lists: Sequence[tuple[str, int]] = ()
     # An unknown language is a typing error of a person, but not of a schedule.
     require_languages: bool = True
 
@@ -76,7 +97,8 @@ class ExportOptions:
 class _Totals:
     languages: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     sources: Counter[str] = field(default_factory=Counter)
-    domains: set[str] = field(default_factory=set)
+    domains: Counter[str] = field(default_factory=Counter)
+    repeated: int = 0
 
     def counted(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         for frame in frames:
@@ -85,7 +107,8 @@ class _Totals:
                 found[0] += 1
                 found[1] += words or 0
             self.sources.update(frame["source"])
-            self.domains.update(frame["domain"])
+            sizes = frame.group_by("domain").agg(pl.col("text").str.len_bytes().sum())
+            self.domains.update(dict(sizes.iter_rows()))
             yield frame
 
 
@@ -101,27 +124,67 @@ def export_corpus(
         raise EmptySelection(message, thing="selection")
     totals = _Totals()
     shards = write_shards(
-        totals.counted(_rows(store, files, chosen, sorted_days, selection, options)),
+        totals.counted(_new_rows(store, files, chosen, sorted_days, selection, options, totals)),
         folder,
         file_format=options.file_format,
         schema=_schema(options),
         shard_bytes=options.shard_bytes,
     )
+    if not shards:
+        raise EmptySelection("the selection is empty: earlier exports hold all of it")
+    repeated = {IN_EARLIER_EXPORT: totals.repeated} if totals.repeated else {}
     manifest = ExportManifest(
         selection,
         shards,
         considered=considered,
-        dropped=chosen.dropped,
+        dropped=dict(sorted({**chosen.dropped, **repeated}.items())),
         verdicts=chosen.verdicts,
         languages={name: (n, words) for name, (n, words) in sorted(totals.languages.items())},
         sources=dict(sorted(totals.sources.items())),
         domains=len(totals.domains),
         tokenizer=VOCABULARY if options.count_tokens else None,
         removal=options.removal,
+        file_format=options.file_format,
+        program=options.program,
+        takedowns=options.takedowns,
+        lists=options.lists,
+        excepted=options.earlier.digests if options.earlier else (),
+        domain_bytes=totals.domains,
     )
-    (folder / CARD).write_text(card_text(manifest), encoding="utf-8")
-    (folder / MANIFEST).write_bytes(manifest_bytes(manifest))
+    write_statements(
+        folder, (it for all_ in chosen.stated for one in all_ for it in one.statements)
+    )
+    _write_papers(folder, manifest, is_signed=options.sign is not None)
+    write_manifest(folder, manifest.as_json(), options.sign)
     return manifest
+
+
+def _write_papers(folder: Path, manifest: ExportManifest, *, is_signed: bool) -> None:
+    card = card_text(manifest, provenance_lines(manifest), is_signed=is_signed)
+    (folder / CARD).write_text(card, encoding="utf-8")
+    (folder / CROISSANT).write_bytes(croissant_bytes(manifest))
+    (folder / SUMMARY).write_text(summary_text(manifest), encoding="utf-8")
+    copy_script(folder)
+
+
+def _new_rows(
+    store: ObjectStore,
+    files: list[DeltaFile],
+    chosen: Chosen,
+    sorted_days: Container[str],
+    selection: ExportSelection,
+    options: ExportOptions,
+    totals: _Totals,
+) -> Iterator[pl.DataFrame]:
+    """Yield the chosen rows that no earlier export holds, and count the others."""
+    for rows in _rows(store, files, chosen, sorted_days, selection, options):
+        if options.earlier is None:
+            yield rows
+            continue
+        new = rows.filter([not options.earlier.hold(text) for text in rows["sketch"]])
+        totals.repeated += rows.height - new.height
+        if new.height:
+            yield new
 
 
 def _files(store: ObjectStore, selection: ExportSelection) -> list[DeltaFile]:
@@ -220,10 +283,12 @@ def _stated_rows(chosen: Chosen, selection: ExportSelection) -> list[list[dict[s
     return [
         [
             {
-                "bot": rule.bot,
+                "rule": str(rule),
+                "bot": one.bot or rule.bot,
                 "purpose": rule.purpose,
                 "verdict": one.verdict,
                 "surveyed_at": one.surveyed_at,
+                "statements": [statement.id for statement in one.statements],
             }
             for rule, one in zip(selection.rules, stated, strict=True)
         ]
@@ -238,6 +303,9 @@ def _exported(
     made = rows.join(usages, on="usage", how="left", maintain_order="left").with_columns(
         id="url_hash", url="canonical_url", usage="stated", day=pl.lit(day)
     )
+    sketch = options.sketch
+    sketches = [sketch(text) if sketch else None for text in made["text"]]
+    made = made.with_columns(pl.Series("sketch", sketches, dtype=pl.String))
     if count is not None:
         tokens = [count(text) for text in made["text"]]
         made = made.with_columns(pl.Series("tokens", tokens, dtype=pl.Int64))

@@ -19,12 +19,8 @@ from pathlib import Path
 
 from news_platform.corpus.export.card import ExportManifest, is_ours
 from news_platform.corpus.export.filtering import ExportSelection
-from news_platform.corpus.export.pipeline import (
-    MANIFEST,
-    EmptySelection,
-    ExportOptions,
-    export_corpus,
-)
+from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, export_corpus
+from news_platform.corpus.export.receipts import MANIFEST
 from news_platform.datasets.corpus import CURRENT, DELTA_TABLES, TRAINING_EXPORT, export_folder
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.collected import REMOVED
@@ -184,7 +180,12 @@ def build_month(
     }
 
     def export(found: Takedowns) -> MonthReport:
-        obeying = replace(options, covers=found.covers)
+        obeying = replace(
+            options,
+            covers=found.covers_export,
+            takedowns=found.fingerprint,
+            lists=found.list_versions(),
+        )
         return _exported(store, month, replace(selection, days=sorted(days)), obeying)
 
     delete_older = partial(delete_older_versions, store, month)

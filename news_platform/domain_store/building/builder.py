@@ -54,6 +54,9 @@ from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import require_same_takedowns
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 
+# Of one segment. Years of days that are staged again must not make the manifest longer and longer.
+MAX_DROPPED = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -74,10 +77,9 @@ def tier(batches: int, fan: int) -> int:
 def plan_merge(segments: Sequence[Segment], new_batches: int, *, fan: int) -> Merge:
     """Choose the segments to merge with `new_batches`; there may be none.
 
-    A segment of which at least half the batches were dropped is always rewritten.
+    A segment of which at least half the batches, or many, were dropped is always rewritten.
     """
-    # These bytes are mostly dropped batches: rewriting gives their space back.
-    absorbed = [segment for segment in segments if 2 * len(segment.live) <= len(segment.batches)]
+    absorbed = [segment for segment in segments if _is_worn(segment)]
     kept = [segment for segment in segments if segment not in absorbed]
     total = new_batches + sum(len(segment.live) for segment in absorbed)
     size = tier(total, fan) if total else 0
@@ -91,6 +93,11 @@ def plan_merge(segments: Sequence[Segment], new_batches: int, *, fan: int) -> Me
         # The merged segment may itself complete a set of `fan` segments of the next size.
         size = max(size + 1, tier(total, fan))
     return Merge(tuple(absorbed), tuple(kept))
+
+
+def _is_worn(segment: Segment) -> bool:
+    # Mostly dropped batches: rewriting gives their space back. Many: the manifest names them.
+    return len(segment.dropped) >= min(len(segment.live), MAX_DROPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +130,7 @@ def without_batches(manifest: Manifest | None, dropped: frozenset[str]) -> tuple
     """Drop batches from all segments; return the segments that still hold a batch."""
     segments = manifest.segments if manifest else ()
     reduced = (
-        replace(part, dropped=tuple(sorted({*part.dropped, *(dropped & part.batches.keys())})))
+        replace(part, dropped=tuple(sorted({*part.dropped, *(dropped & part.live.keys())})))
         for part in segments
     )
     return tuple(segment for segment in reduced if segment.live)
@@ -141,11 +148,10 @@ class NewBatch:
 
 @dataclass(frozen=True, slots=True)
 class GenerationPlan:
-    """The batches to add, the segments to merge, and the batches without records in the bucket."""
+    """The batches to add and the segments to merge."""
 
     new: tuple[NewBatch, ...]
     merge: Merge
-    empty: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,24 +181,23 @@ class Builder:
         index = self.write_index(bucket, base, segments, ranges)
         # Every file must exist before the manifest that names it.
         self.uploads.finish()
-        manifest = self._commit(bucket, base, plan, segments=tuple(segments), index=index)
+        manifest = self._commit(bucket, base, segments=tuple(segments), index=index)
         return manifest, written[0].size_bytes if written else 0
 
     def _write_segment(
         self, bucket: int, base: Current, plan: GenerationPlan
     ) -> tuple[Segment, pl.DataFrame] | None:
-        sources = list(self._iter_sources(bucket, plan))
-        if not sources:
-            return None
         old = {name: batch for part in plan.merge.absorbed for name, batch in part.live.items()}
-        new = {b.batch: BatchEntry(b.inputs, self._seconds) for b in plan.new if b.files}
-        batches = {**old, **new}
+        batches = {**old, **{b.batch: BatchEntry(b.inputs, self._seconds) for b in plan.new}}
+        if not batches:
+            return None
         # The same step after a crash gets the same names, so it replaces files instead of adding.
         name = base.file_name(*(f"{key} {batch.inputs}" for key, batch in batches.items()))
         return write_segment(
             self.store,
-            sources,
+            list(self._iter_sources(bucket, plan)),
             self.uploads,
+            base=base,
             bucket=bucket,
             name=name,
             batches=batches,
@@ -224,12 +229,11 @@ class Builder:
         self,
         bucket: int,
         base: Current,
-        plan: GenerationPlan,
         *,
         segments: tuple[Segment, ...],
         index: Index,
     ) -> Manifest:
-        draft = Manifest(bucket, self.buckets, 0, index, segments=segments, empty=plan.empty)
+        draft = Manifest(bucket, self.buckets, 0, index, segments=segments)
         retired = retired_files(base.manifest, draft.paths, at=self._seconds)
         oldest = int((self.now - self.options.grace).timestamp())
         draft, expired = without_expired(replace(draft, retired=retired), before=oldest)
@@ -315,7 +319,8 @@ def building_removal(
     if not any(records > 0 for records in _lost(store, manifests, staged).values()):
         return Removal({}, 0)
     with ThreadPoolExecutor(16) as pool:
-        currents = pool.map(lambda bucket: read_current(store, bucket), range(staged.buckets))
+        numbers = range(staged.buckets)
+        currents = pool.map(lambda one: read_current(store, one, with_batches=True), numbers)
         everywhere = [current.manifest for current in currents]
     lost = _lost(store, everywhere, staged)
     held = sum(manifest.index.records for manifest in everywhere if manifest)
@@ -328,10 +333,9 @@ def _lost(store: ObjectStore, manifests: Iterable[Manifest | None], staged: Stag
     for manifest in manifests:
         held = manifest.batch_inputs if manifest else {}
         changed = {batch for batch in held if staged.inputs.get(batch) != held[batch]}
-        # A batch without records in this bucket cannot lose any here.
-        if manifest is None or not changed - manifest.empty.keys():
+        if manifest is None or not changed:
             continue
-        counts = records_by_batch(store, manifest)
+        counts = records_by_batch(store, manifest, changed)
         for batch in changed:
             new = staged.records(batch, manifest.bucket) if batch in staged.inputs else 0
             lost[batch] += counts.get(batch, 0) - new

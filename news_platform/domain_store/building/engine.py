@@ -160,7 +160,7 @@ def clean_bucket(engine: StoreEngine, bucket: int, target: Target) -> RemovedRow
     # Before the commit: whatever is listed here was made for an older generation, and nobody can
     # commit it any more.
     listed = _listed(store, bucket)
-    current = read_current(store, bucket)
+    current = read_current(store, bucket, with_batches=True)
     if current.manifest is None:
         return RemovedRows()
     with scratch_errors(options.scratch), open_uploads(store, options.uploads) as uploads:
@@ -212,17 +212,18 @@ class _Rewriting:
         segments.sort(key=lambda segment: max(segment.live))
         index = self.builder.write_index(self.bucket, self.current, segments, ranges)
         self.builder.uploads.finish()
-        empty = {**manifest.empty, **_emptied(manifest, segments)}
-        made = replace(manifest, index=index, segments=tuple(segments), empty=empty)
+        made = replace(manifest, index=index, segments=tuple(segments))
         return _Rewritten(made, sum(touched.values()), written)
 
     def _covered_rows(self, segment: Segment) -> int:
+        if not segment.files:
+            return 0
         path = records_path(self.bucket, segment.name)
         rows = _covered(self.builder.store, [path], self.target)
         return rows.filter(pl.col("batch").is_in(list(segment.live))).height
 
     def _rewritten(self, segments: Iterable[Segment]) -> Iterator[tuple[Segment, pl.DataFrame]]:
-        """Yield the new segments that have records left, each with its byte ranges."""
+        """Yield the new segments, each with its byte ranges."""
         for segment in segments:
             sources = list(iter_segment_sources(self.builder.store, segment))
             records = sources[0].records
@@ -230,12 +231,11 @@ class _Rewriting:
             runs = records.filter(gone).select(_RUN).unique()
             shortened = self._shortened(segment, runs, records.with_columns(gone.alias("gone")))
             sources = [*(_without_runs(source, runs) for source in sources), *shortened]
-            if not sum(source.entries.height for source in sources):
-                continue
             yield write_segment(
                 self.builder.store,
                 sources,
                 self.builder.uploads,
+                base=self.current,
                 bucket=self.bucket,
                 name=self.current.file_name(
                     "removed", segment.name, fingerprint(_urls(records, gone))
@@ -297,10 +297,3 @@ def _entry(records: pl.DataFrame, *, offset: int, length: int) -> pl.DataFrame:
         pl.col("day").min().alias("first_seen"),
         pl.col("day").max().alias("last_seen"),
     )
-
-
-def _emptied(manifest: Manifest, segments: Iterable[Segment]) -> dict[str, str]:
-    """Return the batches whose last records in the bucket are gone, with their inputs."""
-    held = {batch for segment in segments for batch in segment.live}
-    before = {name: one.inputs for part in manifest.segments for name, one in part.live.items()}
-    return {batch: inputs for batch, inputs in before.items() if batch not in held}

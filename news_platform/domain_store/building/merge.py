@@ -5,7 +5,8 @@ domain and batch, so each is read once from front to back, with a buffer that th
 limits. The byte ranges of all segments of a bucket then become its index.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -18,13 +19,21 @@ from news_platform.domain_store.data_files import Uploads
 from news_platform.domain_store.fragments import RangeReader
 from news_platform.domain_store.layout import (
     BuildOptions,
+    batches_path,
     data_path,
     entries_path,
     facts_path,
     records_path,
     staged_path,
 )
-from news_platform.domain_store.manifest import BatchEntry, DataFile, Manifest, Segment
+from news_platform.domain_store.manifest import (
+    Batches,
+    Current,
+    DataFile,
+    Manifest,
+    Segment,
+    dump_batches,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 
@@ -51,15 +60,23 @@ def write_segment(
     sources: Sequence[MergeSource],
     uploads: Uploads,
     *,
+    base: Current,
     bucket: int,
     name: str,
-    batches: Mapping[str, BatchEntry],
+    batches: Batches,
     options: BuildOptions,
 ) -> tuple[Segment, pl.DataFrame]:
     """Copy the sources into new data files; return the segment and its byte ranges."""
+    listed = dump_batches(batches)
+    # By content, too: two builders of the same files take the batches over at different seconds.
+    listing = base.file_name("batches", name, hashlib.sha256(listed).hexdigest())
+    uploads.put(batches_path(bucket, listing), listed)
+    sources = [source for source in sources if source.entries.height]
+    if not sources:
+        return Segment(name, bucket, (), listing, batches), pl.DataFrame(schema=RANGES.schema)
     plan = copy_plan([source.entries for source in sources], file_bytes=options.file_bytes)
     # A quarter of the budget is for buffers; the rest is for spools, tables and the interpreter.
-    share = options.memory_bytes // (4 * max(len(sources), 1))
+    share = options.memory_bytes // (4 * len(sources))
     readers = [
         RangeReader(
             store,
@@ -83,7 +100,7 @@ def write_segment(
     records = records.sort("domain", "batch", maintain_order=True)
     uploads.put(records_path(bucket, name), parquet_bytes(records, RECORDS))
     last_day = cast(date | None, entries["last_seen"].max())
-    segment = Segment(name, bucket, tuple(files), batches, last_day=last_day)
+    segment = Segment(name, bucket, tuple(files), listing, batches, last_day=last_day)
     return segment, byte_ranges(segment, entries)
 
 
@@ -152,6 +169,8 @@ def _staged_entries(facts: pl.DataFrame) -> pl.DataFrame:
 
 def read_entries(store: ObjectStore, segment: Segment) -> pl.DataFrame:
     """Return the byte range of each domain and batch in a segment, dropped batches included."""
+    if not segment.files:
+        return pl.DataFrame(schema=ENTRIES.schema)
     return read_table(store, entries_path(segment.bucket, segment.name), ENTRIES)
 
 
@@ -169,10 +188,17 @@ def read_all(
         return list(zip(segments, found, strict=True))
 
 
-def records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
-    """Return the number of records of each batch in a bucket."""
+def records_by_batch(
+    store: ObjectStore, manifest: Manifest, batches: Collection[str] | None = None
+) -> dict[str, int]:
+    """Return the number of records of some batches in a bucket, or of all."""
     held: dict[str, int] = {}
-    for segment, part in read_all(read_entries, store, manifest.segments):
+    wanted = [
+        part
+        for part in manifest.segments
+        if batches is None or not part.live.keys().isdisjoint(batches)
+    ]
+    for segment, part in read_all(read_entries, store, wanted):
         counted = part.group_by("batch").agg(pl.col("records").sum())
         held |= {batch: n for batch, n in counted.iter_rows() if batch in segment.live}
     return held
@@ -197,6 +223,8 @@ def read_kept_ranges(
 
 def iter_segment_sources(store: ObjectStore, segment: Segment) -> Iterator[MergeSource]:
     """Yield the data files of a segment, with the entries and records of its live batches."""
+    if not segment.files:
+        return
     is_live = pl.col("batch").is_in(list(segment.live))
     entries = read_entries(store, segment).filter(is_live)
     table = read_table(store, records_path(segment.bucket, segment.name), RECORDS)

@@ -60,7 +60,7 @@ class VerifyReport:
 def verify_bucket(store: ObjectStore, bucket: int) -> VerifyReport:
     """Read every byte of the newest generation of a bucket and compare all counts."""
     try:
-        manifest = read_current(store, bucket).manifest
+        manifest = read_current(store, bucket, with_batches=True).manifest
         if manifest is None:
             return VerifyReport(0, ())
         check_bucket_count(manifest, read_bucket_count(store))
@@ -71,7 +71,7 @@ def verify_bucket(store: ObjectStore, bucket: int) -> VerifyReport:
 
 
 def _iter_segment_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str]:
-    for segment in manifest.segments:
+    for segment in (one for one in manifest.segments if one.files):
         try:
             entries = read_entries(store, segment)
             yield from _iter_file_problems(store, segment, entries)
@@ -184,7 +184,7 @@ def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[
     """Compare the record counts of the newest batches in each bucket with the staged ones."""
     staged: Staged | None = None
     for bucket in buckets:
-        manifest = read_current(store, bucket).manifest
+        manifest = read_current(store, bucket, with_batches=True).manifest
         if manifest is None:
             continue
         # Listed once for all buckets, and only when there is something to compare.

@@ -88,9 +88,10 @@ class StagedEngine:
 
     def delete(self, units: Collection[str]) -> None:
         """Remove batches: first their markers, then their files."""
+        buckets = read_bucket_count(self.store) if self.store.exists(STORE_FILE) else 0
         for batch in units:
             delete_marker(self.store, self.dataset.name, batch)
-            delete_staged(self.store, batch, buckets=read_bucket_count(self.store))
+            delete_staged(self.store, batch, buckets=buckets)
 
     def _covers(self, info: ObjectInfo, target: Target) -> bool:
         return target.covers_file(self.dataset, {}, partial(self.store.read, info.path))

@@ -4,7 +4,6 @@ Rows come from one read transaction as the reader takes them, so memory does not
 articles there are, and an index gives the newest article without sorting the others.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -16,9 +15,10 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.feeds import ARTICLES
-from news_platform.rss.ledger.feed_rows import in_group
+from news_platform.rss.ledger.feed_rows import all_addresses, in_group
 from news_platform.rss.ledger.tables import FEEDS, LINKS, RAW
 from news_platform.rss.text_query import TextQuery
+from news_platform.storage.chunks import chunked
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.urls import plain_host
 
@@ -41,8 +41,6 @@ IS_ARTICLE = (RAW.c.stored_at.is_not(None), RAW.c.status != "duplicate")
 NEWS_TIME = sa.func.coalesce(RAW.c.published_at, RAW.c.found_at)
 # Rows fetched at once: few enough for the largest texts, enough to hide the cost of a call.
 _ROWS_AT_ONCE = 200
-# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
-_CHUNK = 500
 
 REPOSTS = sa.Table(
     "export_reposts",
@@ -61,7 +59,6 @@ class Selection:
     """
 
     category: str | None = None
-    language: str | None = None
     languages: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     feeds: tuple[str, ...] = ()
@@ -71,26 +68,18 @@ class Selection:
     has_text: bool | None = None
     query: TextQuery | None = None
     since: datetime | None = None
+    until: datetime | None = None
     order: Order = "newest"
     limit: int | None = None
+    # Whether an address must not be exported.
+    covers: Callable[[str], bool] | None = None
     # How many other sources carry the text, by URL hash; counted in the popularity.
     reposts: Mapping[str, int] = field(default_factory=dict)
 
 
 def iter_articles(engine: sa.Engine, selection: Selection) -> Iterator[sa.Row[Any]]:
     """Yield the chosen articles with their `popularity`: feeds, links here, and reposts."""
-    yield from _iter_rows(engine, selection, as_stored=False)
-
-
-def iter_stored_values(engine: sa.Engine, selection: Selection) -> Iterator[sa.Row[Any]]:
-    """Yield the same rows with lists as JSON and, on SQLite, times as text: twice as fast."""
-    yield from _iter_rows(engine, selection, as_stored=True)
-
-
-def _iter_rows(
-    engine: sa.Engine, selection: Selection, *, as_stored: bool
-) -> Iterator[sa.Row[Any]]:
-    chosen = _chosen(selection, engine.dialect.name, as_stored=as_stored)
+    chosen = _chosen(selection, engine.dialect.name)
     accepts = _row_filter(engine, selection)
     # Filters that run here decide how many rows a limit needs.
     if accepts is None and selection.limit is not None:
@@ -103,10 +92,9 @@ def _iter_rows(
         yield from rows if accepts is None else islice(filter(accepts, rows), selection.limit)
 
 
-def _chosen(selection: Selection, dialect: str, *, as_stored: bool) -> sa.Select[Any]:
-    columns = [_stored(column) if as_stored else column for column in _LEDGER_COLUMNS]
+def _chosen(selection: Selection, dialect: str) -> sa.Select[Any]:
     popularity = _popularity(dialect, reposts=bool(selection.reposts))
-    chosen = sa.select(*columns, popularity.label("popularity")).where(
+    chosen = sa.select(*_LEDGER_COLUMNS, popularity.label("popularity")).where(
         *IS_ARTICLE, *_conditions(selection)
     )
     if selection.order == "stored":
@@ -117,18 +105,12 @@ def _chosen(selection: Selection, dialect: str, *, as_stored: bool) -> sa.Select
     return chosen.order_by(popularity.desc(), *newest)
 
 
-def _stored(column: sa.Column[Any]) -> sa.Label[Any]:
-    """Return a column as the database stores it, without conversion to Python's types."""
-    return sa.type_coerce(column, sa.types.NULLTYPE).label(column.name)
-
-
 def _conditions(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
     """Yield the filters that both databases evaluate alike."""
     if selection.category:
         yield RAW.c.category_guess == selection.category
-    languages = (*selection.languages, *([selection.language] if selection.language else ()))
     for column, wanted in (
-        (RAW.c.language, tuple(map(plain_host, languages))),
+        (RAW.c.language, tuple(map(plain_host, selection.languages))),
         (RAW.c.source, tuple(map(plain_host, selection.sources))),
         (RAW.c.article_type, selection.types),
     ):
@@ -142,35 +124,35 @@ def _conditions(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
         yield RAW.c.clean_text_len > 0 if selection.has_text else RAW.c.clean_text_len == 0
     if selection.since:
         yield selection.since <= NEWS_TIME
+    if selection.until:
+        yield selection.until > NEWS_TIME
 
 
 def _row_filter(engine: sa.Engine, selection: Selection) -> Callable[[sa.Row[Any]], bool] | None:
     """Return the filter of what only Python can read: lists of feeds, and words in any script."""
-    feeds = frozenset(selection.feeds) | _feeds_of_groups(engine, selection.groups)
     by_feed, query = bool(selection.feeds or selection.groups), selection.query
-    if not by_feed and query is None:
+    covers = selection.covers
+    if not by_feed and query is None and covers is None:
         return None
+    feeds = _feeds(engine, selection) if by_feed else frozenset()
 
     def accepts(row: sa.Row[Any]) -> bool:
-        if by_feed and feeds.isdisjoint(_list(row.sources_list)):
+        if by_feed and feeds.isdisjoint(row.sources_list or ()):
+            return False
+        if covers is not None and covers(row.article_url_canon):
             return False
         return query is None or query.matches((row.title, row.subtitle, row.clean_text))
 
     return accepts
 
 
-def _list(value: str | Sequence[str] | None) -> Sequence[str]:
-    return json.loads(value) if isinstance(value, str) and value else value or ()
-
-
-def _feeds_of_groups(engine: sa.Engine, groups: Sequence[str]) -> frozenset[str]:
-    """Return the addresses of the feeds in these groups and in those below them."""
-    if not groups:
-        return frozenset()
-    chosen = sa.select(FEEDS.c.feed_url, FEEDS.c.feed_url_canon)
+def _feeds(engine: sa.Engine, selection: Selection) -> frozenset[str]:
+    """Return the addresses of the chosen feeds, and of those in the groups and those below them."""
+    chosen = sa.select(FEEDS.c.feed_url_canon)
     with read_transaction(engine) as connection:
-        rows = connection.execute(chosen.where(sa.or_(*map(in_group, groups))))
-        return frozenset(url for row in rows for url in row)
+        in_groups = chosen.where(sa.or_(sa.false(), *map(in_group, selection.groups)))
+        urls = (*selection.feeds, *connection.execute(in_groups).scalars())
+        return all_addresses(connection, urls)
 
 
 def exported_columns(dialect: str) -> tuple[sa.ColumnElement[Any], ...]:
@@ -214,8 +196,7 @@ def count_reposts(engine: sa.Engine, clusters: Mapping[str, str]) -> dict[str, i
 def _sources(engine: sa.Engine, hashes: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     with read_transaction(engine) as connection:
-        for start in range(0, len(hashes), _CHUNK):
-            part = hashes[start : start + _CHUNK]
+        for part in chunked(hashes):
             chosen = sa.select(RAW.c.url_hash, RAW.c.source).where(RAW.c.url_hash.in_(part))
             found.update((key, source) for key, source in connection.execute(chosen))
     return found

@@ -41,7 +41,8 @@ def store_article(
 
     `columns` are the columns of Raw that the page fills, `link_hashes` the URL hashes of the pages
     it links to. `is_stated` says that the URL is not where the page was found but the one that it
-    states. An article that has a text never becomes a duplicate: it keeps that text.
+    states. An article that has a text never becomes a duplicate: it keeps that text. Without a
+    `full_text_ref` nothing is stored: the file belonged to another article when it was due.
     """
     writer = _Writer(transaction, now)
     held = sa.select(RAW.c.row_id).where(held_by(claim)).with_for_update()
@@ -55,9 +56,11 @@ def store_article(
     # Found by the final URL: the page may have redirected to an article that is known.
     main = writer.row_of_url(columns["url_hash"])
     if main is not None and main.row_id != row.row_id:
-        if is_stated and not titles_agree(main.title, columns["title"]):
-            # Another process has just stored a page of the same template; its file is ours now.
+        if main.text_hash and columns["full_text_ref"]:
+            # Another process has just stored it; the file of its text is ours now.
             writer.close(main, error_msg="", **DUE)
+        if is_stated and not titles_agree(main.title, columns["title"]):
+            # A page of the same template.
             writer.close(row, error_msg="another article has its address", **DUE)
             return "retry"
         if main.text_hash:
@@ -66,6 +69,9 @@ def store_article(
         # The known address has failed or waits until now: this is its text.
         row, other = (row, main) if row.text_hash else (main, row)
         writer.mark_duplicate(other, main=row.row_id, reason="url")
+    if not columns["full_text_ref"]:
+        writer.close(row, error_msg="another article had its address", **DUE)
+        return "retry"
     twin = _twin(transaction.connection, columns["unique_text_hash"], other_than=row.row_id)
     if twin is not None and (
         twin.status != "stored" or (twin.found_at, twin.row_id) < (row.found_at, row.row_id)
@@ -125,18 +131,23 @@ def retract_article(
     note_states(transaction.connection, [row_id], "error", now=now, reason=reason)
 
 
+def owner_of_text(connection: sa.Connection, row_id: int, url_hash: str) -> int | None:
+    """Return the other article that has a text under this address, and so its file, or None."""
+    index, raw = ARTICLES_INDEX.c, RAW.c
+    chosen = (
+        sa.select(raw.row_id)
+        .join(ARTICLES_INDEX, index.row_id_raw == raw.row_id)
+        .where(index.url_hash == url_hash, raw.text_hash != "", raw.row_id != row_id)
+    )
+    return connection.execute(chosen).scalar_one_or_none()
+
+
 def taken_by(connection: sa.Connection, row_id: int, columns: Mapping[str, Any]) -> str:
     """Return why an article that has a text must not get these columns, or ''.
 
     Its page has come to show another article, or leads to one.
     """
-    index, raw = ARTICLES_INDEX.c, RAW.c
-    chosen = (
-        sa.select(raw.row_id)
-        .join(ARTICLES_INDEX, index.row_id_raw == raw.row_id)
-        .where(index.url_hash == columns["url_hash"], raw.text_hash != "", raw.row_id != row_id)
-    )
-    main = connection.execute(chosen).scalar_one_or_none()
+    main = owner_of_text(connection, row_id, columns["url_hash"])
     if main is not None:
         return f"its page leads to row {main}"
     twin = _twin(connection, columns["unique_text_hash"], other_than=row_id)
@@ -155,23 +166,30 @@ def _twin(
     ).one_or_none()
 
 
+def lock_stored(transaction: LedgerTransaction, row_id: int, page_ref: str) -> sa.Row[Any] | None:
+    """Return a stored article that still has this page, locked until the end; None if it has not.
+
+    It may be worked on, or be a duplicate, or have a newer text by now.
+    """
+    is_same = (RAW.c.row_id == row_id, RAW.c.status == "stored", RAW.c.page_ref == page_ref)
+    return transaction.connection.execute(
+        sa.select(RAW).where(*is_same).with_for_update()
+    ).one_or_none()
+
+
 def rewrite_article(
     transaction: LedgerTransaction,
-    row_id: int,
+    row: sa.Row[Any],
     columns: Mapping[str, Any],
     *,
     link_hashes: Sequence[str],
     now: datetime,
-) -> Literal["rewritten", "unchanged", "duplicate_text", "gone"]:
+) -> Literal["rewritten", "unchanged", "duplicate_text"]:
     """Replace what was extracted from a stored article; this is not a revision of its publisher.
 
-    "gone" means that the article is being worked on, or is a duplicate by now.
+    `row` is the article as `lock_stored` has returned it in this transaction.
     """
-    writer = _Writer(transaction, now)
-    chosen = sa.select(RAW).where(RAW.c.row_id == row_id, RAW.c.status == "stored")
-    row = transaction.connection.execute(chosen.with_for_update()).one_or_none()
-    if row is None:
-        return "gone"
+    writer, row_id = _Writer(transaction, now), row.row_id
     twin = _twin(transaction.connection, columns["unique_text_hash"], other_than=row_id)
     if twin is not None and (twin.found_at, twin.row_id) < (row.found_at, row_id):
         writer.mark_duplicate(row, main=twin.row_id, reason="text")

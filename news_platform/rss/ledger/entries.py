@@ -14,10 +14,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.articles.article import titles_agree
+from news_platform.articles.article import believed_date, titles_agree
 from news_platform.rss.article_columns import (
     SaidBefore,
-    believed_date,
     has_items,
     insert_items,
     read_items,

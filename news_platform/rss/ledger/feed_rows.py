@@ -38,6 +38,7 @@ MAX_FEED_URL = 2_000
 _REMARK = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
 # A remark must not contain the brackets that mark its end.
 _NO_BRACKETS = str.maketrans("[]", "()")
+_MOVED_TO = "moved to "
 _MOST_DUE = 1_000
 _LEASES = LeaseTable(key=FEEDS.c.feed_url_canon, time=FEEDS.c.claimed_until)
 
@@ -260,6 +261,20 @@ def has_due_feeds(engine: sa.Engine, *, now: datetime) -> bool:
     return any(at is None or now >= at + timedelta(seconds=(wait or 0) / 6) for at, wait in found)
 
 
+def all_addresses(connection: sa.Connection, urls: Iterable[str]) -> frozenset[str]:
+    """Return the canonical URLs of feeds, with those that they moved from and to."""
+    chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.notes).where(FEEDS.c.status == "gone")
+    moves = [
+        {old, remark_of(notes).removeprefix(_MOVED_TO).partition(", ")[0]}
+        for old, notes in connection.execute(chosen)
+        if remark_of(notes).startswith(_MOVED_TO)
+    ]
+    found = {address for url in urls for address in (url, canonical_url(url))}
+    while more := set().union(*(move for move in moves if move & found)) - found:
+        found |= more
+    return frozenset(found)
+
+
 def move_feed(
     transaction: LedgerTransaction,
     old: FeedRow,
@@ -291,17 +306,16 @@ def move_feed(
         feed_url=old.feed_url,
         status="gone",
         health_score=0,
-        remark=f"moved to {feed_url_canon}{note}",
+        remark=f"{_MOVED_TO}{feed_url_canon}{note}",
         checked_at=now,
     )
 
 
 def _move_history(connection: sa.Connection, old: str, new: str) -> None:
     """Give articles, items, polls and open alarms of a feed to its new URL: it is the same feed."""
-    # By the articles that the feed found first: there is an index for these.
-    items, found = FEED_ITEMS.c, sa.select(RAW.c.row_id).where(RAW.c.feed_url == old)
-    taken = sa.select(items.row_id).where(items.row_id.in_(found), items.feed_url == new)
-    mine = (items.row_id.in_(found), items.feed_url == old, items.row_id.not_in(taken))
+    items = FEED_ITEMS.c
+    taken = sa.select(items.row_id).where(items.feed_url == new)
+    mine = (items.feed_url == old, items.row_id.not_in(taken))
     connection.execute(sa.update(FEED_ITEMS).where(*mine).values(feed_url=new))
     # Their content is the same, so that copies of the ledger need not read them again.
     connection.execute(sa.update(RAW).where(RAW.c.feed_url == old).values(feed_url=new))

@@ -26,7 +26,6 @@ class LedgerStatus:
     """Counts of feeds and articles; `articles_per_hour` covers the last 24 hours."""
 
     feeds: Mapping[str, int]
-    feeds_by_health: Mapping[str, int]
     articles: Mapping[str, int]
     duplicates: Mapping[str, int]
     errors_by_host: Mapping[str, int]
@@ -39,7 +38,6 @@ def ledger_status(engine: sa.Engine, *, now: datetime) -> LedgerStatus:
     with read_transaction(engine) as connection:
         return LedgerStatus(
             feeds=counts_by(connection, FEEDS.c.status),
-            feeds_by_health=_health(connection),
             articles=counts_by(connection, RAW.c.status),
             duplicates=counts_by(
                 connection, ARTICLES_INDEX.c.reason, ARTICLES_INDEX.c.is_duplicate.is_(True)
@@ -75,39 +73,6 @@ def is_older(version: str) -> sa.ColumnElement[bool]:
     # As texts of one length: '2' < '10'. An empty version is from before there were any.
     shorter = sa.func.length(column) < len(version)
     return sa.or_(shorter, sa.and_(sa.func.length(column) == len(version), column < version))
-
-
-_SHOWN_COLUMNS = (
-    RAW.c.source,
-    RAW.c.language,
-    RAW.c.category_guess,
-    RAW.c.word_count,
-    RAW.c.confidence,
-)
-
-
-def recent_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
-    """Return the last stored articles: source, language, category, words, confidence."""
-    chosen = (
-        sa.select(*_SHOWN_COLUMNS)
-        .where(RAW.c.status == "stored")
-        .order_by(RAW.c.processed_at.desc(), RAW.c.row_id.desc())
-        .limit(limit)
-    )
-    with read_transaction(engine) as connection:
-        return list(connection.execute(chosen))
-
-
-def least_confident_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
-    """Return the stored articles whose text is least certain, as `recent_articles`."""
-    chosen = (
-        sa.select(*_SHOWN_COLUMNS)
-        .where(RAW.c.status == "stored", RAW.c.confidence.is_not(None))
-        .order_by(RAW.c.confidence, RAW.c.row_id)
-        .limit(limit)
-    )
-    with read_transaction(engine) as connection:
-        return list(connection.execute(chosen))
 
 
 def worst_feeds(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
@@ -168,17 +133,6 @@ def counts_by(
     """Count the rows that fulfil the conditions, by the values of a column."""
     chosen = sa.select(column, sa.func.count()).where(*conditions).group_by(column).order_by(column)
     return {value: count for value, count in connection.execute(chosen)}
-
-
-def _health(connection: sa.Connection) -> dict[str, int]:
-    scores = connection.execute(
-        sa.select(FEEDS.c.health_score).where(FEEDS.c.status.in_(("active", "dead")))
-    ).scalars()
-    # A score of 100 belongs to the last band, 80-100.
-    counted = Counter(min(score // 20, 4) for score in scores)
-    return {
-        f"{20 * step}-{20 * step + (20 if step == 4 else 19)}": counted[step] for step in range(5)
-    }
 
 
 def _errors_by_host(connection: sa.Connection) -> dict[str, int]:

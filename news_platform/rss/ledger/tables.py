@@ -312,9 +312,6 @@ FEED_ITEMS = sa.Table(
     # The text of content:encoded or its like, without markup.
     text_column("content", Role.text),
     text_column("image_url", Role.links),
-    # Each is "URL TYPE BYTES", as far as the feed states them.
-    sa.Column("enclosures", Texts, info={"role": Role.links}),
-    text_column("comments_url", Role.links),
     flag_column("is_paywalled"),
     # The hash of title, date and text; a different one is an update by the publisher.
     text_column("item_hash"),

@@ -69,20 +69,21 @@ def deliver_matches(
     until = clock() + timedelta(seconds=options.seconds_per_run)
     delivered, reasons = 0, {name: Counter[str]() for name in by_name}
     rejected, stopped = Counter[str](), set[str]()
-    for match in _due_matches(engine, list(by_name), limit=options.messages_per_run, now=clock()):
-        if match.alert in stopped:
+    for matches in _due_matches(engine, by_name, limit=options.messages_per_run, now=clock()):
+        name = matches[0].alert
+        if name in stopped:
             continue
         if clock() >= until:
             break
-        error = _deliver(engine, match, by_name[match.alert], variables, post or _post, clock())
+        error = _deliver(engine, matches, by_name[name], variables, post or _post, clock())
         if error is None:
-            delivered, rejected[match.alert] = delivered + 1, 0
+            delivered, rejected[name] = delivered + 1, 0
             continue
-        reasons[match.alert][error.reason if isinstance(error, FetchError) else "setting"] += 1
-        rejected[match.alert] += 1
+        reasons[name][error.reason if isinstance(error, FetchError) else "setting"] += 1
+        rejected[name] += 1
         is_rejected = isinstance(error, PostRejected)
-        if not is_rejected or rejected[match.alert] >= options.rejections_per_run:
-            stopped.add(match.alert)
+        if not is_rejected or rejected[name] >= options.rejections_per_run:
+            stopped.add(name)
     return DeliveryReport(
         delivered,
         failed=sum(counts.total() for counts in reasons.values()),
@@ -98,10 +99,13 @@ def _is_open(names: Sequence[str]) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _due_matches(
-    engine: sa.Engine, names: Sequence[str], *, limit: int, now: datetime
-) -> Iterator[sa.Row[Any]]:
-    """Yield due matches, one of each query in turns; webhooks that failed most come last."""
-    matches = ALERT_MATCHES.c
+    engine: sa.Engine, queries: Mapping[str, SavedQuery], *, limit: int, now: datetime
+) -> Iterator[Sequence[sa.Row[Any]]]:
+    """Yield the matches of each message, one of each query in turns; the failing ones come last.
+
+    A digest is one message, any other match one of its own.
+    """
+    matches, names = ALERT_MATCHES.c, list(queries)
     is_due = sa.or_(matches.next_try_at.is_(None), matches.next_try_at <= now)
     # A rejected message says nothing about the next one.
     is_failure = ~matches.error_msg.startswith(_REJECTED)
@@ -124,22 +128,44 @@ def _due_matches(
         ready = {name: failing.get(name, (None, 0)) for name in names}
         # Its oldest match has failed: until that is due again, its webhook is left alone.
         ready = {name: row for name, row in ready.items() if row[0] is None or row[0] <= now}
-        due = [
-            connection.execute(chosen.where(*_is_open([name]), is_due)).all()
-            for name in sorted(ready, key=lambda name: (ready[name][1], name))
+        due: list[list[Sequence[sa.Row[Any]]]] = []
+        for name in sorted(ready, key=lambda name: (ready[name][1], name)):
+            is_whole = matches.matched_at <= queries[name].due_until(now)
+            found = connection.execute(chosen.where(*_is_open([name]), is_due, is_whole)).all()
+            due.append([found] if found and queries[name].digest else [[it] for it in found])
+    return (turn for turns in zip_longest(*due) for turn in turns if turn is not None)
+
+
+def message(
+    query: SavedQuery, articles: Sequence[sa.Row[Any]], *, message_id: str, matched_at: datetime
+) -> dict[str, object]:
+    """Return what is posted: the id, the query, lines for chat systems, and the articles."""
+    if query.format == "slack":
+        links = [
+            f"<{it.article_url_canon}|{_slack(it.title)}> ({_slack(it.source)})" for it in articles
         ]
-    return (match for turn in zip_longest(*due) for match in turn if match is not None)
-
-
-def message(match: sa.Row[Any]) -> dict[str, object]:
-    """Return what is posted: the id, the query, a line for chat systems, and the article."""
+        return {"text": _lines(f"*{query.name}*", links)}
+    links = [f"{it.title} ({it.source}) {it.article_url_canon}" for it in articles]
+    items = [feed_item(it) for it in articles]
     return {
-        "id": match.delivery_id,
-        "alert": match.alert,
-        "matched_at": match.matched_at.isoformat(),
-        "text": f"{match.alert}: {match.title} ({match.source}) {match.article_url_canon}",
-        "article": feed_item(match),
+        "id": message_id,
+        "alert": query.name,
+        "matched_at": matched_at.isoformat(),
+        "text": _lines(query.name, links),
+        **({"articles": items} if query.digest else {"article": items[0]}),
     }
+
+
+def _lines(name: str, links: Sequence[str]) -> str:
+    if len(links) == 1:
+        return f"{name}: {links[0]}"
+    return "\n".join((f"{name}: {len(links)} articles", *(f"• {link}" for link in links)))
+
+
+def _slack(text: str) -> str:
+    """Return foreign text for Slack, in which no link, mention or mark-up is read."""
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return " ".join(plain.replace("|", "/").split())
 
 
 def _post(url: str, document: object, headers: Mapping[str, str], secret: str) -> object:
@@ -148,31 +174,47 @@ def _post(url: str, document: object, headers: Mapping[str, str], secret: str) -
 
 def _deliver(
     engine: sa.Engine,
-    match: sa.Row[Any],
+    matches: Sequence[sa.Row[Any]],
     query: SavedQuery,
     variables: Mapping[str, str],
     post: Post,
     now: datetime,
 ) -> FetchError | ConfigError | None:
-    """Post one match; return why that failed, if it did."""
+    """Post one message; return why that failed, if it did."""
+    first = matches[0]
     try:
-        headers = {"Idempotency-Key": match.delivery_id}
+        key = first.delivery_id
+        document = message(query, matches, message_id=key, matched_at=first.matched_at)
         secret = webhook_secret(query, variables)
-        post(webhook_url(query, variables), message(match), headers, secret)
+        post(webhook_url(query, variables), document, {"Idempotency-Key": key}, secret)
     except (FetchError, ConfigError) as error:
         # Also a rejected one is tried again: an operator may be mending the receiver.
-        pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(match.tries, 16), _LONGEST_PAUSE_SECONDS)
+        pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(first.tries, 16), _LONGEST_PAUSE_SECONDS)
         reason = f"{_REJECTED}{error}" if isinstance(error, PostRejected) else str(error)
         values = {"error_msg": reason, "next_try_at": now + timedelta(seconds=pause)}
-        _write(engine, match, tries=match.tries + 1, **values)
+        _write(engine, matches, tries=first.tries + 1, **values)
         return error
-    _write(engine, match, tries=match.tries + 1, delivered_at=now, error_msg="")
+    _write(engine, matches, tries=first.tries + 1, delivered_at=now, error_msg="")
     return None
 
 
-def _write(engine: sa.Engine, match: sa.Row[Any], **values: Any) -> None:
+def send_test(
+    query: SavedQuery,
+    articles: Sequence[sa.Row[Any]],
+    *,
+    variables: Mapping[str, str],
+    now: datetime,
+) -> None:
+    """Post a message about these articles, and record nothing; raise what fails."""
+    secret, url = webhook_secret(query, variables), webhook_url(query, variables)
+    shown = articles if query.digest else articles[:1]
+    document = message(query, shown, message_id=f"test-{now.timestamp():.0f}", matched_at=now)
+    _post(url, document, {"Idempotency-Key": f"test-{now.timestamp():.0f}"}, secret)
+
+
+def _write(engine: sa.Engine, sent: Sequence[sa.Row[Any]], **values: Any) -> None:
     matches = ALERT_MATCHES.c
-    where = (matches.alert == match.alert, matches.row_id == match.row_id)
+    where = (matches.alert == sent[0].alert, matches.row_id.in_([it.row_id for it in sent]))
     with engine.begin() as connection:
         connection.execute(sa.update(ALERT_MATCHES).where(*where).values(**values))
 

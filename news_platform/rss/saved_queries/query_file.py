@@ -3,6 +3,8 @@
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -14,6 +16,8 @@ DEFAULT_PATH = "alerts.toml"
 # A webhook can be in any variable of this name, and in no other: whoever may edit the file must not
 # be able to send the platform's own passwords anywhere.
 VARIABLE_PREFIX = "ALERT_WEBHOOK_"
+# In UTC: before editors in Europe begin, after those in America end.
+_DIGEST_HOUR = 6
 # It is a part of paths and of keys.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -37,6 +41,10 @@ class SavedQuery(BaseModel):
     topics: tuple[str, ...] = ()
     webhook: str = Field(default="", repr=False)
     webhook_variable: str = ""
+    # One message per match, or one with all of an hour, or of a day until 06:00 UTC.
+    digest: Literal["", "hourly", "daily"] = ""
+    # What is posted: a document with the articles, or the form of Slack and its kin.
+    format: Literal["plain", "slack"] = "plain"
 
     @field_validator("name")
     @classmethod
@@ -70,6 +78,14 @@ class SavedQuery(BaseModel):
     def has_webhook(self) -> bool:
         """Return whether matches are posted."""
         return bool(self.webhook or self.webhook_variable)
+
+    def due_until(self, now: datetime) -> datetime:
+        """Return up to when matches are posted now: a digest holds those of whole hours or days."""
+        if not self.digest:
+            return now
+        hour = now.replace(minute=0, second=0, microsecond=0)
+        since_six = (hour.hour - _DIGEST_HOUR) % 24 if self.digest == "daily" else 0
+        return hour - timedelta(hours=since_six)
 
     @property
     def text_query(self) -> TextQuery:

@@ -25,8 +25,7 @@ from gspread.utils import MimeType
 from requests.adapters import HTTPAdapter
 
 from news_platform.errors import ConfigError, FetchError, InputError
-from news_platform.rss.sheets.books import CallTiming, SheetAccess
-from news_platform.rss.sheets.tabs import Cell
+from news_platform.rss.sheets.books import CallTiming, Cell, SheetAccess
 from news_platform.storage.objects.backends import read_service_account_key
 
 Result = TypeVar("Result")

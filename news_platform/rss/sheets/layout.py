@@ -15,7 +15,18 @@ import sqlalchemy as sa
 from gspread.utils import absolute_range_name, rowcol_to_a1
 
 from news_platform.errors import ConfigError, InputError, NewsPlatformError
-from news_platform.rss.sheets.books import KnownTabs, read_known_tabs, write_known_tabs
+from news_platform.rss.sheets.books import (
+    FEEDS_TAB,
+    TABS,
+    Cell,
+    KnownTabs,
+    Tab,
+    column_width,
+    feed_key,
+    key_text,
+    read_known_tabs,
+    write_known_tabs,
+)
 from news_platform.rss.sheets.google import (
     FENCE_KEY,
     ChangeRejected,
@@ -26,8 +37,6 @@ from news_platform.rss.sheets.google import (
     Worksheet,
 )
 from news_platform.rss.sheets.outbox import GONE, Intent, SheetRow, resend_tab
-from news_platform.rss.sheets.tabs import FEEDS_TAB, TABS, Cell, Tab, column_width
-from news_platform.web.urls import canonical_url
 
 # With the backoff between them, the tries take about a minute.
 _TRIES = 6
@@ -209,7 +218,9 @@ def _free_id(name: str, used_ids: set[int]) -> int:
 def _add_tab(tab: Tab, sheet_id: int) -> list[Request]:
     """Return the requests that create a tab with a frozen header, column widths and a filter."""
     grid = {"rowCount": _INITIAL_ROWS, "columnCount": len(tab.columns), "frozenRowCount": 1}
-    properties = {"sheetId": sheet_id, "title": tab.name, "gridProperties": grid}
+    # What editors read comes first, also in a spreadsheet that has other tabs.
+    place = {"index": 0} if tab is TABS[0] else {}
+    properties = {"sheetId": sheet_id, "title": tab.name, "gridProperties": grid, **place}
     area = {"sheetId": sheet_id, "startRowIndex": 0, "endColumnIndex": len(tab.columns)}
     return [
         {"addSheet": {"properties": properties}},
@@ -274,27 +285,6 @@ def _key_range(one: LocatedTab) -> str:
     # gspread counts columns from 1.
     letters = rowcol_to_a1(1, one.positions[one.tab.key] + 1).rstrip("1")
     return f"{one.range}!{letters}:{letters}"
-
-
-def feed_key(row: Mapping[str, Cell]) -> str | None:
-    """Return the key of a row of Feeds; in a row that an admin added it comes from the URL."""
-    return key_text(row.get("feed_url_canon", "")) or url_key(row)
-
-
-def url_key(row: Mapping[str, Cell]) -> str | None:
-    """Return the canonical form of the row's URL, None if it is not a web address."""
-    url = str(row.get("feed_url", "")).strip()
-    try:
-        return canonical_url(url) if url.startswith(("http://", "https://")) else None
-    except (InputError, ValueError):
-        return None
-
-
-def key_text(cell: Cell) -> str:
-    """Return a key as the ledger writes it; a spreadsheet may return 7.0 for 7."""
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return str(cell).strip()
 
 
 def cells_request(

@@ -14,9 +14,19 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.tables import METADATA, SEQUENCE
-from news_platform.rss.sheets.books import SHEET_BOOKS, SheetBook, SyncOptions, read_chain
-from news_platform.rss.sheets.tabs import FEEDS_TAB, TABS, Cell, CellLimits, Tab, to_cells
+from news_platform.rss.ledger.tables import METADATA, RAW, SEQUENCE
+from news_platform.rss.sheets.books import (
+    FEEDS_TAB,
+    SHEET_BOOKS,
+    TABS,
+    Cell,
+    CellLimits,
+    SheetBook,
+    SyncOptions,
+    Tab,
+    read_chain,
+    to_cells,
+)
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import upsert
 
@@ -244,6 +254,15 @@ def write_last_written(
     connection.execute(added.on_conflict_do_update(index_elements=list(row), set_=shown))
 
 
+def mark_copies_gone(engine: sa.Engine) -> None:
+    """Mark articles that turned out to be copies of others, of which editors see one row."""
+    copies = sa.select(sa.cast(RAW.c.row_id, sa.Text)).where(RAW.c.status == "duplicate")
+    rows = SHEET_ROWS.c
+    shown = (rows.tab == "Articles", rows.seq != GONE, rows.key.in_(copies))
+    with engine.begin() as connection:
+        connection.execute(sa.update(SHEET_ROWS).where(*shown).values(seq=GONE, shown=""))
+
+
 def mark_gone(
     connection: sa.Connection,
     *,
@@ -253,6 +272,7 @@ def mark_gone(
 ) -> int:
     """Mark what spreadsheets show of deleted ledger rows, and drop cells that wait to be sent."""
     keys = {
+        "Articles": set(map(str, rows)),
         "Raw": set(map(str, rows)),
         "ArticlesIndex": set(index),
         "Feeds": set(feeds),
@@ -385,7 +405,9 @@ def _pending_rows(
             yield SheetRow(tab.name, str(key), seq, cells, last, is_new=shown_seq is None)
 
 
-def _pending(tab: Tab, books: Sequence[SheetBook], *columns: sa.Column[Any]) -> sa.Select[Any]:
+def _pending(
+    tab: Tab, books: Sequence[SheetBook], *columns: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
     """Select rows of a tab that no spreadsheet shows as they are, and what the newest one shows."""
     current, *older = books
     table, here, there = tab.table, SHEET_ROWS.c, SHEET_ROWS.alias().c

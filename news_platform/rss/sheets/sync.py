@@ -1,10 +1,12 @@
 """Bring a Google Sheet up to date: read admins' edits, then send each batch exactly once.
 
 A sync takes the one lease, reads back what the spreadsheet shows, commits the rows it lacks to the
-outbox as intents, and sends them. If the outcome of a call is unknown, it reads back again.
+outbox as intents, and sends them. If the outcome of a call is unknown, it reads back again. A URL
+that an admin adds to the Feeds tab goes through discovery like any other, and its row then shows
+the outcome. Input that cannot be used is answered in the notes of its row.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -12,22 +14,39 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from news_platform.errors import Conflict
-from news_platform.rss.ledger.transactions import note_metrics, write_config, write_transaction
+from news_platform.rss.discovery import CheckedFeed, DiscoveryReport
+from news_platform.rss.ledger.feed_rows import (
+    POLLED,
+    remark_of,
+    upsert_feed,
+    with_remark,
+)
+from news_platform.rss.ledger.tables import FEEDS
+from news_platform.rss.ledger.transactions import (
+    LedgerTransaction,
+    note_metrics,
+    write_config,
+    write_transaction,
+)
 from news_platform.rss.sheets import outbox
 from news_platform.rss.sheets.books import (
+    FEEDS_TAB,
     LEASES,
     CallTiming,
+    Cell,
+    InvalidRow,
+    NewFeed,
     SheetAccess,
     SheetBook,
     SyncOptions,
     add_book,
     close_book,
+    find_edits,
     next_number,
     next_title,
     read_books,
     read_known_tabs,
 )
-from news_platform.rss.sheets.edits import Discover, InvalidRow, apply_edits
 from news_platform.rss.sheets.google import (
     ApiClient,
     ChangeRejected,
@@ -46,9 +65,72 @@ from news_platform.rss.sheets.layout import (
     fetch_row_numbers,
     fetch_view,
 )
-from news_platform.rss.sheets.outbox import Intent
-from news_platform.rss.sheets.tabs import FEEDS_TAB
+from news_platform.rss.sheets.outbox import Intent, read_last_written, write_last_written
 from news_platform.storage.sql.leases import LeaseTerm, claim_named, release_named
+from news_platform.web.urls import canonical_url
+
+Discover = Callable[[Sequence[str]], DiscoveryReport]
+
+# Discovery fetches every new URL; the limit keeps a sync short, the next one takes the rest.
+_MAX_NEW_FEEDS = 200
+# All answers go in one request; more would make it too large.
+_MAX_ANSWERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class EditReport:
+    """How many edits were written and refused, and which rows are to be answered."""
+
+    taken: int = 0
+    refused: int = 0
+    invalid: tuple[InvalidRow, ...] = ()
+
+
+def apply_edits(
+    engine: sa.Engine, spreadsheet_id: str, rows: Sequence[Mapping[str, Cell]], discover: Discover
+) -> EditReport:
+    """Write the admins' edits to the ledger, and record the cells they were read from."""
+    edits, all_new, all_invalid = find_edits(rows, read_last_written(engine, spreadsheet_id))
+    new, invalid = all_new[:_MAX_NEW_FEEDS], tuple(all_invalid[:_MAX_ANSWERS])
+    # Discovery comes before the cells are recorded: if the process dies in between, the next sync
+    # sees the row as new again and discovery finds a feed that it knows.
+    checked = discover([item.url for item in new]).checked if new else ()
+    by_url = {one.candidate_url: one for one in checked}
+    if edits or new:
+        with write_transaction(engine) as change:
+            for edit in edits:
+                upsert_feed(change, edit.key, **edit.values)
+                write_last_written(change.connection, spreadsheet_id, edit.key, edit.cells)
+            for item in new:
+                _write_new_feed(change, spreadsheet_id, item, by_url.get(item.url))
+    refused = sum(edit.is_refused for edit in edits)
+    refused += sum(one.outcome != "active" for one in checked)
+    taken = len(edits) + len(new) - refused
+    return EditReport(taken, refused + len(invalid), invalid)
+
+
+def _write_new_feed(
+    change: LedgerTransaction, spreadsheet_id: str, new: NewFeed, found: CheckedFeed | None
+) -> None:
+    """Write the admin's values over discovery's, for the feed and for the site that links to it."""
+    # Discovery may have found the feed behind the URL of a site.
+    feed = canonical_url(found.feed_url) if found else new.key
+    for key in {feed, new.key}:
+        chosen = sa.select(FEEDS.c.status, FEEDS.c.notes).where(FEEDS.c.feed_url_canon == key)
+        known = change.connection.execute(chosen).one()
+        upsert_feed(change, key, **_admin_values(new.cells, known.status, known.notes))
+    write_last_written(change.connection, spreadsheet_id, new.key, new.cells)
+
+
+def _admin_values(cells: Mapping[str, str], status: str, notes: str) -> dict[str, str]:
+    """Return the admin's values; the only status that can be set in advance is `paused`."""
+    values = {"lang": cells["lang"]} if cells["lang"] else {}
+    if cells["status"] == "paused" and status in POLLED:
+        values["status"] = "paused"
+    own_notes = with_remark(cells["notes"], "")
+    if own_notes:
+        values["notes"] = with_remark(own_notes, remark_of(notes))
+    return values
 
 
 @dataclass(slots=True)
@@ -207,6 +289,7 @@ def _read_back(
 ) -> None:
     """Create missing tabs, find out about an earlier writer's batch, and read admins' edits."""
     view = ensure_tabs(writer.engine, spreadsheet)
+    outbox.mark_copies_gone(writer.engine)
     # First: what an earlier batch wrote is not an edit.
     earlier = outbox.open_intent(writer.engine, spreadsheet.id)
     if earlier is not None and earlier.is_in(view.state.fences):

@@ -13,7 +13,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.sheets.tabs import (
+from news_platform.rss.sheets.books import (
+    ARTICLES_TAB,
     TABS,
     Cell,
     CellLimits,
@@ -37,6 +38,9 @@ _CREATED = datetime(2025, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 # Excel knows no dates before its own first year.
 _FIRST_YEAR = 1900
 _DATE_FORMAT = "yyyy-mm-dd hh:mm:ss"
+_LINK = ARTICLES_TAB.columns.index("Link")
+# Excel follows no longer ones.
+_LONGEST_LINK = 2_000
 
 
 TabRows = tuple[Tab, Iterable[Sequence[object]]]
@@ -58,13 +62,20 @@ def write_xlsx(path: Path, tabs: Iterable[TabRows], *, clean_text: int) -> dict[
         heading = book.add_format({"bold": True, "bottom": 1})
         moment = book.add_format({"num_format": _DATE_FORMAT})
         return {
-            tab.name: _write_tab(book, (tab, rows), limits, heading=heading, moment=moment)
+            tab.name: _write_tab(book, tab, rows, limits, heading=heading, moment=moment)
             for tab, rows in tabs
         }
 
 
-def _write_tab(book: Any, given: TabRows, limits: CellLimits, *, heading: Any, moment: Any) -> int:
-    tab, rows = given
+def _write_tab(
+    book: Any,
+    tab: Tab,
+    rows: Iterable[Sequence[object]],
+    limits: CellLimits,
+    *,
+    heading: Any,
+    moment: Any,
+) -> int:
     sheet = book.add_worksheet(tab.name)
     sheet.freeze_panes(1, 0)
     for index, name in enumerate(tab.columns):
@@ -74,18 +85,21 @@ def _write_tab(book: Any, given: TabRows, limits: CellLimits, *, heading: Any, m
     for values in rows:
         count += 1
         for index, (name, value) in enumerate(zip(tab.columns, values, strict=True)):
-            if isinstance(value, datetime) and value.year >= _FIRST_YEAR:
+            cell = to_cell(name, value, limits)
+            if name == "Title" and str(cell) and len(link := str(values[_LINK])) <= _LONGEST_LINK:
+                sheet.write_url(count, index, link, string=str(cell))
+            elif name != "Day" and isinstance(value, datetime) and value.year >= _FIRST_YEAR:
                 # Excel has no time zones: all times are UTC, as in the ledger.
                 when = value.astimezone(UTC).replace(tzinfo=None, microsecond=0)
                 sheet.write_datetime(count, index, when, moment)
             else:
-                _write_cell(sheet, count, index, to_cell(name, value, limits))
+                _write_cell(sheet, count, index, cell)
     sheet.autofilter(0, 0, count, len(tab.columns) - 1)
     return count
 
 
 def _write_cell(sheet: Any, row: int, column: int, cell: Cell) -> None:
-    """Write a cell by its type, so that a text never becomes a formula or a link."""
+    """Write a cell by its type, so that a text never becomes a formula."""
     if isinstance(cell, bool):
         sheet.write_boolean(row, column, cell)
     elif isinstance(cell, str):
@@ -100,7 +114,7 @@ DATASET = "article_sheets"
 PARTITION = "all"
 
 # Increase it when the same ledger would give different bytes, so that workbooks are rewritten.
-_FORMAT = "4"
+_FORMAT = "5"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +202,11 @@ def _count(connection: sa.Connection, tab: Tab) -> int:
 
 
 def _iter_rows(connection: sa.Connection, tab: Tab, *, first: int | None) -> Iterator[sa.Row[Any]]:
-    """Yield the rows of a tab from `first` on, oldest first."""
-    columns = [tab.table.c[name] for name in tab.columns]
-    ordering = tab.table.c[tab.order or tab.key]
-    chosen = sa.select(*columns).order_by(ordering, tab.table.c[tab.key]).limit(ROW_LIMIT)
+    """Yield the rows of a tab from `first` on, oldest first; those for editors newest first."""
+    table = tab.table.c
+    columns, ordering = [table[name] for name in tab.columns], table[tab.order or tab.key]
+    order = (table.Day.desc(), ordering.desc()) if tab is ARTICLES_TAB else (ordering,)
+    chosen = sa.select(*columns).order_by(*order, table[tab.key]).limit(ROW_LIMIT)
     if first is not None:
         chosen = chosen.where(ordering >= first)
     yield from connection.execute(chosen.execution_options(yield_per=500))

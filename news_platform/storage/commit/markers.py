@@ -2,14 +2,15 @@
 
 A marker is `markers/<dataset>/<partition>@<fingerprint of the inputs>.json`, or with a scope
 `<partition>@<fingerprint>.<scope>.json`. A sensor compares only the names, which one LIST returns;
-the body is the report of the run.
+the body is the report of the run. `publish` writes a unit of many files and its own marker last.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -20,6 +21,9 @@ _FINGERPRINT_HEX = 16
 # Ten years of the crawl have 65,700 collected markers (18 WARCs per day), and every tick needs all
 # of them: a smaller cache would drop each one before it is needed again.
 _REMEMBERED_DIGESTS = 1 << 18
+# Uploads wait for the network and local puts for the disk, so threads overlap well.
+_CONCURRENT_PUTS = 8
+_COMPARE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +229,53 @@ def _marker(info: ObjectInfo) -> Marker:
         raise StorageError(f"not a marker: {info.path!r}: {expected}", thing=info.path)
     inputs, _, scope = rest.removesuffix(".json").partition(".")
     return Marker(unquote(encoded), inputs, info.path, info.etag, info.size_bytes, scope)
+
+
+def publish(
+    store: ObjectStore,
+    files: Mapping[str, bytes | Path],
+    *,
+    marker: str,
+    marker_body: bytes,
+    replaces: Iterable[str] = (),
+    retract: Callable[[], None] | None = None,
+) -> None:
+    """Make the stored unit equal to `files` and commit it by writing its marker.
+
+    Objects under the folders `replaces` that are not in `files` are deleted. A file that already
+    has these bytes is not written, so a repeated publish changes neither tags nor times. If a
+    stored file must change or be deleted, the marker of an earlier publish is deleted first: a
+    reader that checks markers never sees a mix of old and new files as a finished unit. Writing a
+    lost file again keeps the marker, and therefore everything built from it. `retract` deletes the
+    earlier marker if that has another place than the new one.
+    """
+    # Sizes from one LIST per folder spare a HEAD per file.
+    stored = {info.path: info for folder in replaces for info in store.list(folder)}
+    strays = stored.keys() - files.keys() - {marker}
+    changed = [path for path, body in files.items() if not _holds(store, path, body, stored)]
+    if strays or any(path in stored or store.exists(path) for path in changed):
+        (retract or partial(store.delete, [marker]))()
+    with ThreadPoolExecutor(_CONCURRENT_PUTS) as pool:
+        for _ in pool.map(lambda path: store.put(path, files[path]), changed):
+            pass
+    store.delete(sorted(strays))
+    if not _holds(store, marker, marker_body, {}):
+        store.put(marker, marker_body)
+
+
+def _holds(
+    store: ObjectStore, path: str, body: bytes | Path, stored: Mapping[str, ObjectInfo]
+) -> bool:
+    info = stored.get(path) or store.find(path)
+    size = len(body) if isinstance(body, bytes) else body.stat().st_size
+    return info is not None and info.size_bytes == size and _same_bytes(store, path, body)
+
+
+def _same_bytes(store: ObjectStore, path: str, body: bytes | Path) -> bool:
+    if isinstance(body, bytes):
+        return store.read(path) == body
+    with store.stream(path) as stored, body.open("rb") as ours:
+        while piece := ours.read(_COMPARE_BYTES):
+            if stored.read(len(piece)) != piece:
+                return False
+    return True

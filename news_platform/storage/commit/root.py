@@ -6,6 +6,7 @@ versions understand it.
 
 import json
 from enum import Enum
+from pathlib import Path
 
 from news_platform.datasets.registry import DATASETS
 from news_platform.errors import ConfigError, StorageError
@@ -14,6 +15,8 @@ from news_platform.storage.objects.store import ObjectStore
 ROOT_FILE = "root.json"
 PAUSE_FILE = "paused"
 SAMPLE, REAL = "sample", "real"
+SAMPLE_FOLDER = "data-demo"
+"""The root of the demo unless another one is given."""
 # Of version 0.3, the first that was published.
 ROOT_FORMAT = 3
 # Every dataset's folder and those of the inputs that people place by hand.
@@ -75,8 +78,9 @@ def claim_root(
 ) -> str:
     """Mark a new root as the sample world or real, or check its mark; return its world.
 
-    With None any root is accepted, and a new one becomes real. Sample and real data never share a
-    root. A reader does not mark a new root.
+    With None any root is accepted, and a new one becomes real. It starts paused: its sensors would
+    download gigabytes before anybody has looked. Sample and real data never share a root. A reader
+    does not mark a new root.
     """
     wanted = {True: SAMPLE, False: REAL, None: None}[sample]
     if access is RootAccess.WRITE:
@@ -86,6 +90,9 @@ def claim_root(
         return wanted or REAL
     if found is None:
         found = wanted or REAL
+        if found == REAL:
+            # Before the claim: whoever sees a new root sees that nothing may be downloaded yet.
+            store.put_if_absent(PAUSE_FILE, b"")
         store.put_if_absent(ROOT_FILE, _root_file(found))
         # Another process may have claimed the root at the same moment.
         found = read_world(store) or found
@@ -101,11 +108,22 @@ def claim_root(
 def require_data(store: ObjectStore) -> None:
     """Raise ConfigError for a root that was never claimed and holds none of our folders."""
     if read_world(store) is None and not _has_data(store):
-        raise ConfigError(
-            f"there is no data at {store.url!r}: check the root; `rss ensure`, `ccnews collect` "
-            "and `domains import` create a new one",
-            thing=store.url,
-        )
+        raise ConfigError(f"there is no data at {store.url!r}: {_cure(store)}", thing=store.url)
+
+
+def _cure(store: ObjectStore) -> str:
+    """Return what to do about a root without data; the demo's, which is a folder beside it."""
+    folder = store.local_folder
+    demo = folder.with_name(SAMPLE_FOLDER) if folder is not None else None
+    if demo is not None and demo != folder and (demo / ROOT_FILE).exists():
+        return f"the demo is at {str(demo)!r}, add `--root {_shortest(demo)}`"
+    create = "`rss ensure`, `ccnews collect` and `domains import` create a new one"
+    return f"check the root; {create}, `news-platform demo` makes one to try"
+
+
+def _shortest(folder: Path) -> str:
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
 
 
 def require_claim(store: ObjectStore) -> None:

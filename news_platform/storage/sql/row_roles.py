@@ -14,14 +14,11 @@ import sqlalchemy as sa
 
 from news_platform.datasets.dataset import WHOLE, Dataset, Role
 from news_platform.errors import StoreUnavailable
+from news_platform.storage.chunks import chunked
 from news_platform.storage.commit.markers import delete_marker, read_inputs
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
-
-# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
-_CHUNK = 500
-
 
 CoveredValues = Mapping[sa.Column[Any], Sequence[str]]
 """The values that name what is looked for, by column."""
@@ -60,7 +57,7 @@ def count_rows(connection: sa.Connection, found: CoveredValues) -> int:
         chosen = sa.select(sa.func.count()).select_from(column.table)
         counted = sum(
             connection.execute(chosen.where(column.in_(part))).scalar_one()
-            for part in chunks(values)
+            for part in chunked(values)
         )
         rows[column.table] = max(rows[column.table], counted)
     return rows.total()
@@ -70,15 +67,9 @@ def delete_rows(connection: sa.Connection, found: CoveredValues) -> int:
     """Delete the rows that have one of the values; return how many they were."""
     gone = 0
     for column, values in found.items():
-        for part in chunks(values):
+        for part in chunked(values):
             gone += connection.execute(sa.delete(column.table).where(column.in_(part))).rowcount
     return gone
-
-
-def chunks(values: Collection[Any]) -> list[Sequence[Any]]:
-    """Return the values in parts that fit into one statement."""
-    given = sorted(values)
-    return [given[start : start + _CHUNK] for start in range(0, len(given), _CHUNK)]
 
 
 def overwrite_deleted(connection: sa.Connection) -> None:
@@ -151,7 +142,7 @@ class SqlEngine:
     def delete(self, units: Collection[str]) -> None:
         """Delete the rows of units, then their markers."""
         with self.engine.begin() as connection:
-            for part in chunks(units):
+            for part in chunked(units):
                 connection.execute(sa.delete(self.table).where(self.table.c[self.unit].in_(part)))
         for unit in units:
             delete_marker(self.store, self.dataset.writer, unit)

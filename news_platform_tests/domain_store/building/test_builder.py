@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from news_platform.domain_store.building.builder import (
+    MAX_DROPPED,
     plan_batch_change,
     plan_merge,
     without_batches,
@@ -19,7 +20,7 @@ VERSIONS = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("12"), m
 
 def _manifest(taken: dict[str, str]) -> Manifest:
     batches = {name: BatchEntry(version, 0) for name, version in taken.items()}
-    return replace(MANIFEST, segments=(Segment("s", 7, (), batches),), empty={})
+    return replace(MANIFEST, segments=(Segment("s", 7, (), "s", batches),))
 
 
 def test_a_changed_batch_beyond_the_limit_keeps_its_old_version_for_now() -> None:
@@ -47,10 +48,8 @@ def test_segments_forget_dropped_batches_and_vanish_when_empty() -> None:
     held = replace(
         MANIFEST,
         segments=(
-            Segment(
-                "one", 7, (), {"a": BatchEntry("1", 0), "b": BatchEntry("1", 0)}, dropped=("b",)
-            ),
-            Segment("two", 7, (), {"c": BatchEntry("1", 0), "d": BatchEntry("1", 0)}),
+            replace(_segment("one", ["a", "b"]), dropped=("b",)),
+            _segment("two", ["c", "d"]),
         ),
     )
     (left,) = without_batches(held, frozenset({"a", "c", "zzz"}))
@@ -61,7 +60,7 @@ def test_segments_forget_dropped_batches_and_vanish_when_empty() -> None:
 
 def _segment(name: str, batches: list[str]) -> Segment:
     files = (DataFile(f"{name}.jsonl.gz", len(batches)),)
-    return Segment(name, 0, files, {batch: BatchEntry("inputs", 0) for batch in batches})
+    return Segment(name, 0, files, name, {batch: BatchEntry("inputs", 0) for batch in batches})
 
 
 def test_the_eighth_of_a_size_merges_them_all() -> None:
@@ -83,6 +82,13 @@ def test_a_segment_of_which_half_is_dropped_is_rewritten() -> None:
     segment = replace(_segment("a", ["1", "2", "3", "4"]), dropped=("1", "2"))
     assert plan_merge([segment], 1, fan=8).absorbed == (segment,)
     assert plan_merge([replace(segment, dropped=("1",))], 1, fan=8).absorbed == ()
+
+
+def test_a_large_segment_with_many_dropped_batches_is_rewritten() -> None:
+    names = [str(number) for number in range(10 * MAX_DROPPED)]
+    segment = replace(_segment("a", names), dropped=tuple(names[:MAX_DROPPED]))
+    assert plan_merge([segment], 1, fan=8).absorbed == (segment,)
+    assert plan_merge([replace(segment, dropped=segment.dropped[1:])], 1, fan=8).absorbed == ()
 
 
 def test_a_full_year_stays_within_twenty_segments_and_five_writes_a_batch() -> None:

@@ -31,7 +31,7 @@ def _entries(*rows: tuple[str, str, int, int, int, int]) -> pl.DataFrame:
 def _segment(*batches: str, dropped: tuple[str, ...] = (), files: int = 1) -> Segment:
     paths = tuple(DataFile(f"domain_store/data/7/{n}/part.gz", 100) for n in range(files))
     held = {batch: BatchEntry("x", 1000 + n) for n, batch in enumerate(batches)}
-    return Segment(f"segment of {batches[0]}", 7, paths, held, dropped)
+    return Segment(f"segment of {batches[0]}", 7, paths, "list", held, dropped)
 
 
 def _index(*parts: tuple[Segment, pl.DataFrame]) -> IndexFile:

@@ -23,7 +23,7 @@ from news_platform.domain_store.data_files import (
     open_uploads,
 )
 from news_platform.domain_store.layout import BuildOptions
-from news_platform.domain_store.manifest import BatchEntry
+from news_platform.domain_store.manifest import BatchEntry, Current
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 
@@ -61,7 +61,14 @@ def _merged(
     with open_uploads(store, 2) as uploads:
         held = {batch: BatchEntry("x", 5) for batch in batches}
         segment, ranges = write_segment(
-            store, sources, uploads, bucket=0, name="new", batches=held, options=options
+            store,
+            sources,
+            uploads,
+            base=Current(None, None),
+            bucket=0,
+            name="new",
+            batches=held,
+            options=options,
         )
     entries = read_entries(store, segment)
     assert ranges["records"].sum() == entries["records"].sum()
@@ -151,5 +158,12 @@ def test_a_source_that_is_not_what_it_says_is_named(root: ObjectStore, is_cut: b
         open_uploads(root, 2) as uploads,
     ):
         write_segment(
-            root, [source], uploads, bucket=0, name="new", batches={}, options=BuildOptions()
+            root,
+            [source],
+            uploads,
+            base=Current(None, None),
+            bucket=0,
+            name="new",
+            batches={},
+            options=BuildOptions(),
         )

@@ -89,7 +89,7 @@ def test_a_bucket_whose_manifest_is_damaged_is_rebuilt_when_it_is_deleted(
 
 
 def test_only_the_segment_that_lost_a_file_is_written_again(built: ObjectStore) -> None:
-    manifest = read_current(built, 0).manifest
+    manifest = read_current(built, 0, with_batches=True).manifest
     assert manifest is not None and len(manifest.segments) > 1
     lost, *kept = manifest.segments
     built.delete([lost.files[0].path])

@@ -75,6 +75,47 @@ def desk(ledger: sa.Engine, local_store: ObjectStore, webhook: Webhook) -> Desk:
     return desk
 
 
+@pytest.mark.parametrize(
+    ("digest", "due"), [("daily", timedelta(hours=10)), ("hourly", timedelta(hours=1))]
+)
+def test_a_digest_is_one_message_of_a_whole_day_or_hour(
+    desk: Desk, digest: str, due: timedelta
+) -> None:
+    text = desk.store.read("alerts.toml").decode()
+    desk.store.put("alerts.toml", f'{text}\ndigest = "{digest}"'.encode())
+    desk.now = NOW + timedelta(minutes=1)
+    desk.add("Floods in the north", source="post.example")
+    desk.add("Floods in the south", source="post.example")
+    assert desk.run().delivery.delivered == 0
+    desk.now = NOW + due - timedelta(seconds=1)
+    assert desk.run().delivery.delivered == 0 and desk.webhook.bodies == []
+    desk.now = NOW + due
+    assert desk.run().delivery.delivered == 1
+    [body] = desk.webhook.bodies
+    assert [item["title"] for item in body["articles"]] == [
+        "Floods in the north",
+        "Floods in the south",
+    ]
+    assert body["text"].startswith("floods: 2 articles\n• Floods in the north (post.example) https")
+    desk.now += timedelta(days=1)
+    assert desk.run().delivery.delivered == 0
+
+
+def test_the_form_of_slack_is_a_text_with_links_in_which_foreign_text_is_inert(desk: Desk) -> None:
+    text = desk.store.read("alerts.toml").decode()
+    desk.store.put("alerts.toml", f'{text}\nformat = "slack"'.encode())
+    desk.add(
+        "Floods <!channel> & |more|", source="post.example", article_url_canon="https://a.example/1"
+    )
+    desk.run()
+    assert desk.webhook.bodies == [
+        {
+            "text": "*floods*: <https://a.example/1|Floods &lt;!channel&gt; &amp; /more/> "
+            "(post.example)"
+        }
+    ]
+
+
 def test_a_new_article_that_matches_is_posted_with_its_id(desk: Desk) -> None:
     desk.add("Floods in the north", source="post.example", clean_text="Water.")
     desk.add("Sun in the south")

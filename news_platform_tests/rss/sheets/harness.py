@@ -12,11 +12,19 @@ import sqlalchemy as sa
 
 from news_platform.rss import pipeline
 from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
-from news_platform.rss.sheets.books import CallTiming, SheetAccess, SyncOptions
+from news_platform.rss.sheets.books import (
+    TABS,
+    CallTiming,
+    Cell,
+    CellLimits,
+    SheetAccess,
+    SyncOptions,
+    Tab,
+    to_cells,
+)
 from news_platform.rss.sheets.google import ApiClient
 from news_platform.rss.sheets.outbox import CELL_LIMIT, is_behind
 from news_platform.rss.sheets.sync import SheetWriter, SyncReport, create_tabs, sync
-from news_platform.rss.sheets.tabs import TABS, Cell, CellLimits, Tab, to_cells
 from news_platform_tests.emulators.relay import Service, serve
 from news_platform_tests.emulators.sheets import changes
 from news_platform_tests.emulators.sheets.grid import Sheet

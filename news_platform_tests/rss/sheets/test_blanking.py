@@ -73,7 +73,7 @@ def test_every_copy_of_a_row_is_blanked(harness: SheetHarness, local_store: Obje
 def test_rows_of_a_full_spreadsheet_are_blanked_too(
     harness: SheetHarness, local_store: ObjectStore
 ) -> None:
-    harness.options = SyncOptions(max_cells=9_500, max_rows=20)
+    harness.options = SyncOptions(max_cells=10_600, max_rows=20)
     add_articles(harness.engine, [{} for _ in range(200)])
     harness.sync()
     full, current = harness.emulator.books.values()

@@ -10,13 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError, Conflict
-from news_platform.rss.sheets.books import LEASES, SyncOptions
+from news_platform.rss.sheets.books import LEASES, TABS, SyncOptions
 from news_platform.rss.sheets.google import FENCE_KEY, OutcomeUnknown, QuotaExceeded
-from news_platform.rss.sheets.tabs import TABS
 from news_platform.storage.sql.leases import LeaseTerm, claim_named
 from news_platform_tests.emulators.sheets.changes import MAX_METADATA_CHARACTERS
 from news_platform_tests.emulators.sheets.faults import Fault, Faults
 from news_platform_tests.rss.ledger_rows import (
+    NOW,
     add_article,
     add_articles,
     add_feed,
@@ -24,7 +24,7 @@ from news_platform_tests.rss.ledger_rows import (
     change_article,
     set_config,
 )
-from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
+from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness, tab_rows
 
 
 @pytest.fixture
@@ -237,11 +237,22 @@ def test_a_tab_that_somebody_wrote_to_or_made_later_stays(harness: SheetHarness)
     harness.emulator.new_book("Desk")
     harness.sheet("Sheet1").put(0, 0, [["mine"]])
     harness.sync()
-    assert harness.book.sheets[0].rows == [("mine",)]
+    assert harness.sheet("Sheet1").rows == [("mine",)]
     harness.by_hand({"addSheet": {"properties": {"sheetId": 9, "title": "For charts"}}})
     harness.by_hand({"deleteSheet": {"sheetId": harness.sheet("Raw").sheet_id}})
     harness.sync()
     assert "For charts" in [sheet.title for sheet in harness.book.sheets]
+
+
+def test_an_article_that_turns_out_to_be_a_copy_leaves_the_tab_for_editors(
+    harness: SheetHarness,
+) -> None:
+    add_articles(harness.engine, [{"stored_at": NOW}, {"stored_at": NOW}])
+    harness.sync()
+    assert [row["Row"] for row in tab_rows(harness.sheet("Articles"))] == [2, 3]
+    change_article(harness.engine, 3, status="duplicate")
+    harness.sync()
+    assert [row["Row"] for row in tab_rows(harness.sheet("Articles"))] == [2]
 
 
 def test_fences_of_many_batches_leave_room_for_more(harness: SheetHarness) -> None:

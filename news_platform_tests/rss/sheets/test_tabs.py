@@ -4,10 +4,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from news_platform.rss.sheets.layout import key_text, parse_header
-from news_platform.rss.sheets.tabs import CUT_MARK, TABS, Cell, CellLimits, to_cell, truncate
+from news_platform.rss.sheets.books import (
+    CUT_MARK,
+    TABS,
+    Cell,
+    CellLimits,
+    key_text,
+    to_cell,
+    truncate,
+)
+from news_platform.rss.sheets.layout import parse_header
 
-CONFIG = TABS[4]
+CONFIG = TABS[5]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """The ledger as an .xlsx file: all tabs, unchanged texts, the same bytes from the same ledger."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import openpyxl
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.sheets.tabs import CUT_MARK, TABS
+from news_platform.rss.ledger.tables import ARTICLES_INDEX
+from news_platform.rss.sheets.books import CUT_MARK, TABS
 from news_platform.rss.sheets.workbook import (
     WORKBOOK_PATH,
     WorkbookOptions,
@@ -15,6 +16,7 @@ from news_platform.rss.sheets.workbook import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.rss.ledger_rows import (
+    NOW,
     add_analysis,
     add_article,
     add_articles,
@@ -28,7 +30,7 @@ from news_platform_tests.rss.ledger_rows import (
 @pytest.fixture
 def filled(sqlite_ledger: sa.Engine) -> sa.Engine:
     add_feed(sqlite_ledger, "https://outlet.example/feed")
-    add_article(sqlite_ledger, title="First", authors=("Ann", "Bo"))
+    add_article(sqlite_ledger, title="First", authors=("Ann", "Bo"), stored_at=NOW)
     add_metric(sqlite_ledger, "new", 1)
     set_config(sqlite_ledger, "ledger_version", "1")
     add_analysis(sqlite_ledger, 1)
@@ -59,10 +61,39 @@ def test_every_tab_has_its_header_frozen_and_its_rows(
     assert book["Raw"].column_dimensions["L"].width > book["Raw"].column_dimensions["A"].width
     [article] = cells(local_store, "Raw")
     assert (article["row_id"], article["title"]) == (1, "First")
-    assert article["authors"] == '["Ann", "Bo"]'
+    assert article["authors"] == "Ann, Bo"
     assert article["found_at"] == datetime(2025, 11, 3, 20)  # noqa: DTZ001  Excel knows no zones
     assert cells(local_store, "Diagnostics")[0]["value"] == 1
     assert cells(local_store, "ArticlesIndex")[0]["is_duplicate"] is False
+
+
+def test_editors_read_one_row_per_text_newest_first(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    words = "The council voted. " * 40
+    old, new = NOW - timedelta(days=2), NOW - timedelta(days=1)
+    add_article(sqlite_ledger, title="Old", stored_at=NOW, published_at=old, source="a.example",
+                clean_text=words, section="City", language="en", authors=("Ann", "Bo"))  # fmt: skip
+    add_article(sqlite_ledger, title="Copy", stored_at=NOW, status="duplicate")
+    add_article(sqlite_ledger, title="New", stored_at=NOW, published_at=new, is_paywalled=True,
+                summary="In short.", category_guess="sports")  # fmt: skip
+    add_article(sqlite_ledger, title="Waits", status="pending")
+    with sqlite_ledger.begin() as connection:
+        is_copy = ARTICLES_INDEX.c.row_id_raw == 2
+        copied = {"row_id_raw": 1, "reason": "text", "is_duplicate": True}
+        connection.execute(sa.update(ARTICLES_INDEX).where(is_copy).values(copied))
+    write_workbook(sqlite_ledger, local_store)
+    first, second = cells(local_store, "Articles")
+    assert opened(local_store).sheetnames[0] == "Articles"
+    assert (first["Day"], first["Title"], first["Summary"]) == ("2025-11-02", "New", "In short.")
+    assert (first["Topic"], first["Status"], first["Copies"]) == ("sports", "behind a paywall", 0)
+    assert (second["Day"], second["Source"], second["Topic"]) == ("2025-11-01", "a.example", "City")
+    assert (second["Authors"], second["Language"]) == ("Ann, Bo", "en")
+    assert (second["Copies"], second["Status"]) == (1, "complete")
+    assert len(str(second["Summary"])) <= 302 and str(second["Summary"]).endswith("council …")
+    title = opened(local_store)["Articles"]["C"][1]
+    assert title.hyperlink is not None
+    assert title.hyperlink.target == first["Link"] == "https://outlet.example/3"
 
 
 def test_a_text_arrives_as_the_same_text(filled: sa.Engine, local_store: ObjectStore) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from news_platform.errors import StorageError
-from news_platform.storage.commit.publish import publish
+from news_platform.storage.commit.markers import publish
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform_tests.storage.conftest import Remote
 

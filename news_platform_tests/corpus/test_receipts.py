@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import mlcroissant
 import polars as pl
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -340,7 +341,6 @@ def test_the_papers_follow_from_the_manifest(crawled: ObjectStore, tmp_path: Pat
     card = (folder / "README.md").read_text()
     assert card.count("| ") >= 22
     assert "| License to use | other: each text belongs to its publisher |" in card
-    mlcroissant = pytest.importorskip("mlcroissant", reason="needs the package `mlcroissant`")
     dataset = mlcroissant.Dataset(jsonld=str(folder / "croissant.json"))
     first = next(iter(dataset.records("articles")))
     assert first["articles/url"] in (b"https://a.example/0", "https://a.example/0")

@@ -97,7 +97,7 @@ PERMISSIVE = re.compile(
     re.IGNORECASE,
 )
 # They state none in their metadata; what their repositories say was read.
-STATED_ELSEWHERE = {"polars-hash": "MIT", "promql-parser": "MIT"}
+STATED_ELSEWHERE = {"mlcroissant": "Apache-2.0", "polars-hash": "MIT", "promql-parser": "MIT"}
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "deploy/requirements.lock"])

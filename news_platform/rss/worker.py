@@ -9,14 +9,21 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 import sqlalchemy as sa
 
-from news_platform.articles.article import WRONG_PAGE, Article, ExtractedPage, titles_agree
+from news_platform.articles.article import (
+    WRONG_PAGE,
+    Article,
+    ExtractedPage,
+    PageVerdict,
+    titles_agree,
+)
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError, StorageError
 from news_platform.html.decode import content_type_charset
@@ -58,6 +65,7 @@ from news_platform.rss.ledger.article_store import (
     retract_article,
     store_article,
     taken_by,
+    text_holder,
 )
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.transactions import (
@@ -68,6 +76,7 @@ from news_platform.rss.ledger.transactions import (
 )
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.text.normalize import unique_text_hash
 from news_platform.web.fetch import HostWaits, PoliteFetcher, Response
 from news_platform.web.responses import RETRYABLE_STATUSES, requested_wait_seconds
 from news_platform.web.urls import canonical_url, stated_address, url_hash
@@ -91,6 +100,28 @@ class WorkerContext:
     known_robots: KnownRobots
     clock: Callable[[], datetime]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPage:
+    """The page of an article with what its feed and robots.txt say, and the address it goes under.
+
+    `compared_with` is the article that has its address or its text, too, once it was looked for.
+    """
+
+    page: ExtractedPage
+    response: Response
+    item: FeedItem
+    robots: Mapping[str, Any]
+    url: str
+    compared_with: int | None = None
+
+    @property
+    def text_hash(self) -> str | None:
+        """Return the hash that only copies of one article share, if the text has one."""
+        found = self.page.article
+        title = found.title or self.item.title
+        return unique_text_hash(found.clean_text, title=title, is_paywalled=found.is_paywalled)
 
 
 # Reasons of a FetchError that a retry does not change.
@@ -131,14 +162,15 @@ class _WorkRun:
         self.context = context
         self.worker_id = worker_id
         self.options = options
-        self.unfinished: dict[int, ArticleClaim] = {}
+        # An article that is due again at once may be claimed before its last claim is removed.
+        self.unfinished: set[ArticleClaim] = set()
         self.claimed = 0
         self.outcomes: Counter[str] = Counter()
         # SQLite has one writer at a time; waiting for this lock does not block a thread, and has no
         # limit after which the ledger would count as locked by another process.
         self.writing = asyncio.Lock()
-        # Pages of one template may state the same address.
-        self.naming = asyncio.Lock()
+        # By the addresses and texts that are compared.
+        self.comparing = WeakValueDictionary[str, asyncio.Lock]()
         self.robots = RobotsGate(
             context.engine,
             fetcher=context.fetcher,
@@ -153,7 +185,7 @@ class _WorkRun:
         with bound(feed=claim.feed_url, article=claim.url_canon):
             outcome = await self._work_on(claim)
             _log.debug("article %s: %s", claim.row_id, outcome)
-        del self.unfinished[claim.row_id]
+        self.unfinished.discard(claim)
         self.outcomes[outcome] += 1
 
     async def claim(self) -> list[ArticleClaim]:
@@ -172,7 +204,7 @@ class _WorkRun:
                 now=self.context.clock(),
             )
         self.claimed += len(claims)
-        self.unfinished.update((claim.row_id, claim) for claim in claims)
+        self.unfinished.update(claims)
         return interleave_hosts(claims)
 
     async def renew_leases(self) -> None:
@@ -180,7 +212,7 @@ class _WorkRun:
         while True:
             # Two renewals may fail or be late without losing the lease.
             await asyncio.sleep(self.options.lease_seconds / 4)
-            claims = tuple(self.unfinished.values())
+            claims = tuple(self.unfinished)
             now, engine = self.context.clock(), self.context.engine
             try:
                 async with self.writing:
@@ -271,40 +303,70 @@ class _WorkRun:
     async def _store_page(
         self, claim: ArticleClaim, response: Response, page: ExtractedPage, decision: RobotsDecision
     ) -> str:
-        item, found = await self._item(claim), page.article
         final = canonical_url(response.final_url)
-        stated = stated_address(final, found.canonical_link)
+        stated = stated_address(final, page.article.canonical_link)
         if self.options.takedowns.covers_url(stated):
             await asyncio.to_thread(self.options.keep_alias, (claim.url_canon, stated))
             return await self._forget(claim)
-        others = await self._read(other_holders, claim.row_id, (final,))
-        other_title = others[final].title if final in others else ""
-        verdict = judge_claimed(claim, page, item, url=response.final_url, other_title=other_title)
-        facts = decision.columns
+        fetched = FetchedPage(page, response, await self._item(claim), decision.columns, stated)
+        verdict = judge_claimed(claim, page, fetched.item, url=response.final_url)
+        if verdict.reason or (final == stated == claim.url_canon and not verdict.doubt):
+            return await self._store_judged(claim, fetched, verdict)
+        # Of the articles that lead to one page, or show one text, the first is stored before the
+        # next is compared with it.
+        keys = {final, stated, fetched.text_hash or final}
+        async with AsyncExitStack() as held:
+            for key in sorted(keys):
+                lock = self.comparing.setdefault(key, asyncio.Lock())
+                await held.enter_async_context(lock)
+            return await self._compare(claim, fetched, final)
+
+    async def _compare(self, claim: ArticleClaim, fetched: FetchedPage, final: str) -> str:
+        """Store a page unless it is also that of an article which has another title."""
+        others = await self._read(other_holders, claim.row_id, (final, fetched.url))
+        other = others.get(final) or await self._read(text_holder, claim.row_id, fetched.text_hash)
+        verdict = judge_claimed(
+            claim,
+            fetched.page,
+            fetched.item,
+            url=fetched.response.final_url,
+            other_title=other.title if other else "",
+        )
+        if verdict.reason and other:
+            await self._retract(other)
+        # A template may state one address for all its pages.
+        stated_by, title = others.get(fetched.url), fetched.page.article.title
+        url = fetched.url if stated_by is None or titles_agree(stated_by.title, title) else final
+        compared = replace(fetched, url=url, compared_with=other.row_id if other else None)
+        return await self._store_judged(claim, compared, verdict)
+
+    async def _store_judged(
+        self, claim: ArticleClaim, fetched: FetchedPage, verdict: PageVerdict
+    ) -> str:
+        robots, response = fetched.robots, fetched.response
         if verdict.reason:
-            if final in others:
-                await self._retract(others[final])
-            return await self._fail(claim, verdict.reason, soft=False, **facts)
-        article = merge_article(found, item)
+            return await self._fail(claim, verdict.reason, soft=False, **robots)
+        article = merge_article(fetched.page.article, fetched.item)
         # Not retried: the page was fetched in full, and its text needs scripts or a login.
         if not article.clean_text.strip():
             reason = "paywall: no text" if article.is_paywalled else "no article text found"
-            facts |= {"is_paywalled": article.is_paywalled}
+            facts = {**robots, "is_paywalled": article.is_paywalled}
             return await self._fail(claim, reason, soft=False, **facts)
-        facts |= {
+        facts = {
+            **robots,
             "page_url": response.final_url,
             "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
             "page_doubt": verdict.doubt,
         }
-        body = response.body
-        if stated == final:
-            return await self._store(claim, article, item, url=final, facts=facts, body=body)
-        async with self.naming:
-            # A template may state one address for all its pages.
-            others = await self._read(other_holders, claim.row_id, (stated,))
-            is_free = stated not in others or titles_agree(others[stated].title, article.title)
-            url = stated if is_free else final
-            return await self._store(claim, article, item, url=url, facts=facts, body=body)
+        return await self._store(
+            claim,
+            article,
+            fetched.item,
+            url=fetched.url,
+            facts=facts,
+            body=response.body,
+            compared_with=fetched.compared_with,
+        )
 
     async def _retract(self, holder: AddressHolder) -> None:
         """Take back the text of an article that another one leads to, if it was in doubt."""
@@ -344,6 +406,7 @@ class _WorkRun:
         url: str,
         facts: Mapping[str, Any],
         body: bytes | None = None,
+        compared_with: int | None = None,
     ) -> str:
         now, context = self.context.clock(), self.context
         # Computed before the transaction: on PostgreSQL other workers wait while it is open.
@@ -366,7 +429,13 @@ class _WorkRun:
 
         def write(transaction: LedgerTransaction) -> str:
             return store_article(
-                transaction, claim, stored, link_hashes=link_hashes, now=now, is_stated=is_stated
+                transaction,
+                claim,
+                stored,
+                link_hashes=link_hashes,
+                now=now,
+                is_stated=is_stated,
+                compared_with=compared_with,
             )
 
         before = await asyncio.to_thread(read_references, context.engine, claim.row_id)

@@ -200,7 +200,8 @@ def test_links_to_parts_of_one_page_are_named() -> None:
             atom(
                 "",
                 base=' xml:base="https://post.example/a/"',
-                feed='<link rel="hub" href="../hub"/><link rel="next" href="/feed?page=2&amp;x=1"/>',
+                feed='<link rel="hub" href="../hub"/>'
+                '<link rel="next" href="/feed?page=2&amp;x=1"/>',
             ),
             id="Atom with xml:base",
         ),

@@ -7,7 +7,7 @@ news["domain_catalog"].sort("records", descending=True).head(5).collect()
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.outlets import with_outlets
 from news_platform.storage.units import unit_files
 from news_platform.takedowns.build_filters import read_hidden, without_hidden
 from news_platform.text.readable import did_you_mean
@@ -172,6 +173,7 @@ class NewsData:
         Raise InputError with the place of a mistake in the query.
         """
         settings = self._settings.search
+        options = replace(options, domains=with_outlets(self._store, options.domains))
         answer = search_days(
             self.search_cache,
             query,

@@ -37,12 +37,20 @@ from news_platform.rss.exports.formats import (
     write_parquet,
     write_text,
 )
-from news_platform.rss.exports.selection import Order, Selection, count_reposts, iter_articles
+from news_platform.rss.exports.selection import (
+    Order,
+    Selection,
+    count_reposts,
+    iter_articles,
+    unknown_values,
+)
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import parse_query
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.outlets import with_outlets
 from news_platform.takedowns.match import Takedowns
+from news_platform.text.readable import did_you_mean
 from news_platform.web.opml import OpmlFeed, opml_document
 
 FileFormat = TextFormat | Literal["parquet"]
@@ -74,7 +82,9 @@ def _since(text: str) -> datetime:
 @command(access=lambda daily, **_: RootAccess.WRITE if daily else RootAccess.READ)
 @click.option("--category", type=click.Choice(CATEGORIES), help="Guessed category.")
 @click.option("--lang", "languages", multiple=True, help="ISO 639-1 code, such as en; repeatable.")
-@click.option("--source", "sources", multiple=True, help="Domain of the articles; repeatable.")
+@click.option(
+    "--source", "sources", multiple=True, help="Domain, or outlets such as country=ES; repeatable."
+)
 @click.option("--feed", "feeds", multiple=True, help="Address of a feed; repeatable.")
 @click.option("--group", "groups", multiple=True, help="Group of feeds; repeatable.")
 @click.option("--type", "types", multiple=True, help="Article type, such as news; repeatable.")
@@ -142,8 +152,10 @@ def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
         return _delta(engine, choice["delta"], limit=choice["limit"], exported=exported)
     clusters = _read_clusters(store)
     copies = count_reposts(engine, clusters)
-    selection = _selection(choice, reposts=copies)
+    selection = _selection(choice, store, reposts=copies)
     selection = replace(selection, covers=exported.covers if exported else None)
+    for name, value, known in unknown_values(engine, selection):
+        click.echo(f"no article of {name} {value!r}: {did_you_mean(value, known)}", err=True)
     rows = iter_articles(engine, selection)
     is_newsletter = kind in ("html", "markdown")
     if is_newsletter if choice["one_per_text"] is None else choice["one_per_text"]:
@@ -163,11 +175,13 @@ def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
     return None
 
 
-def _selection(choice: Mapping[str, Any], *, reposts: Mapping[str, int]) -> Selection:
+def _selection(
+    choice: Mapping[str, Any], store: ObjectStore, *, reposts: Mapping[str, int]
+) -> Selection:
     same = (
         "category languages feeds groups types is_paywalled has_text query since until order limit"
     )
-    sources = tuple(source.lower() for source in choice["sources"])
+    sources = with_outlets(store, [source.lower() for source in choice["sources"]])
     return Selection(
         **{name: choice[name] for name in same.split()}, sources=sources, reposts=reposts
     )

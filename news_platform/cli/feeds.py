@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import click
@@ -50,12 +50,20 @@ from news_platform.rss.feed_admin import (
 )
 from news_platform.rss.feed_list import retire_unlisted
 from news_platform.rss.feed_settings import FeedSettings, first_problem, parse_settings
-from news_platform.rss.ledger.feed_rows import NOT_ACCEPTED, POLLED, read_feed
+from news_platform.rss.ledger.feed_rows import (
+    NOT_ACCEPTED,
+    POLLED,
+    FeedStatus,
+    all_groups,
+    read_feed,
+)
 from news_platform.storage.commit.root import RootAccess
+from news_platform.text.readable import did_you_mean
 
 _FEED = click.argument("feed")
 # Reasons of a fetch that failed before any site was reached.
 _NETWORK_REASONS = ("nxdomain", "dns", "network", "refused", "timeout")
+_STATUS = click.Choice(get_args(FeedStatus))
 _force_option = click.option(
     "--force", is_flag=True, help="Also accept feeds that are old, undated or in other languages."
 )
@@ -108,16 +116,27 @@ def _own_settings(choice: Mapping[str, Any], before: FeedSettings) -> FeedSettin
 
 
 @command(feeds, "list")
-@click.option("--status", default="", help="active, dead, gone, rejected, unreachable, …")
+@click.option("--status", type=_STATUS, help="Only feeds with this status.")
 @click.option("--group", default="", help="This group and the groups below it.")
 @click.option("--text", default="", help="Part of the URL or title.")
-def list_(resources: Resources, status: str, group: str, text: str) -> Output:
+def list_(resources: Resources, status: str | None, group: str, text: str) -> Output:
     """List feeds with status, health and rhythm."""
-    rows = list_feeds(resources.ledger.engine, FeedFilter(status, group, text))
+    rows = _listed(resources.ledger.engine, FeedFilter(status or "", group, text))
     now = resources.clock.now()
     columns = ("status", "health_score", "feed_group", "feed_url", "may_miss_items")
     text = table(columns, ([getattr(row, name) for name in columns] for row in rows))
     return Output([_document(row, now=now) for row in rows], f"{text}\n{len(rows)} feeds")
+
+
+def _listed(engine: sa.Engine, wanted: FeedFilter) -> list[sa.Row[Any]]:
+    """Return the chosen feeds; raise InputError if the ledger does not know their group."""
+    rows = list_feeds(engine, wanted)
+    if wanted.group and not rows:
+        known = all_groups(row.feed_group for row in list_feeds(engine, FeedFilter()))
+        if wanted.group not in known:
+            cure = did_you_mean(wanted.group, known)
+            raise InputError(f"there is no group {wanted.group!r}: {cure}", thing=wanted.group)
+    return rows
 
 
 def _document(row: sa.Row[Any], *, now: datetime) -> dict[str, Any]:
@@ -377,18 +396,23 @@ def remove(resources: Resources, feed: str) -> Output:
 
 @command(feeds)
 @click.option("--format", "kind", type=click.Choice(["opml", "csv"]), help="Default: opml.")
-@click.option("--status", default="", help="Only feeds with this status; default: polled ones.")
+@click.option("--status", type=_STATUS, help="Default: feeds that are polled.")
 @click.option("--group", default="", help="This group and the groups below it.")
 @raw_option
 @click.option("--output", type=OUTPUT_FILE, help="Write an .opml or .csv file.")
 def export(
-    resources: Resources, kind: str | None, status: str, group: str, raw: bool, output: Path | None
+    resources: Resources,
+    kind: str | None,
+    status: str | None,
+    group: str,
+    raw: bool,
+    output: Path | None,
 ) -> Output:
     """Write the feeds as OPML or CSV.
 
     In OPML, their groups are folders.
     """
-    found = list_feeds(resources.ledger.engine, FeedFilter(status, group))
+    found = _listed(resources.ledger.engine, FeedFilter(status or "", group))
     rows = [row for row in found if status or row.status in (*POLLED, "paused")]
     suffix = output.suffix.lower().lstrip(".") if output else ""
     kind = kind or (suffix if suffix in ("opml", "csv") else "opml")

@@ -11,6 +11,7 @@ from news_platform.cli.command import DAY, Output, command, count_type
 from news_platform.datasets.stories import COPY
 from news_platform.errors import InputError
 from news_platform.resources import Resources
+from news_platform.storage.outlets import with_outlets
 from news_platform.stories.reading import (
     ORDERS,
     chosen_stories,
@@ -27,7 +28,7 @@ _SHOWN_ID = 12
 @command()
 @click.option("--day", type=DAY, help="Day of the articles; default: the newest.")
 @click.option("--language", help="Only stories with an article in this language.")
-@click.option("--domain", help="Only stories that this outlet reports.")
+@click.option("--domain", help="Only stories that this outlet reports, or one of country=GB.")
 @click.option(
     "--sort",
     type=click.Choice(ORDERS),
@@ -50,8 +51,9 @@ def stories(
     if chosen not in days:
         message = f"no stories of {chosen or 'any day'}: materialize the asset `stories` first"
         raise InputError(message, thing=chosen)
+    outlets = with_outlets(store, [domain] if domain else ())
     found = chosen_stories(
-        read_stories(store, chosen), language=language or "", domain=domain or "", sort=sort
+        read_stories(store, chosen), language=language or "", domains=outlets, sort=sort
     ).head(limit)
     lines = [f"stories of {chosen}", "", *_story_lines(found)]
     return Output(found.to_dicts(), "\n".join(lines))

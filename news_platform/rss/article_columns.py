@@ -83,7 +83,7 @@ def merge_article(article: Article, item: FeedItem) -> Article:
 
 
 def judge_claimed(
-    claim: ArticleClaim, page: ExtractedPage, item: FeedItem, *, url: str, other_title: str
+    claim: ArticleClaim, page: ExtractedPage, item: FeedItem, *, url: str, other_title: str = ""
 ) -> PageVerdict:
     """Return whether a page is that of the article; a stored text is guarded more closely."""
     titles = [title for title in (item.title, claim.title) if title] or [""]

@@ -174,6 +174,7 @@ _LANGUAGE = re.compile(
 _HEAD_BYTES = 65_536
 _LINK = re.compile(rb"<(?:\w+:)?link\b([^<>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"\b(rel|href)\s*=\s*([\"'])(.*?)\2", re.IGNORECASE)
+_BASE = re.compile(rb"<(?:\w+:)?feed\s[^<>]*\bxml:base\s*=\s*[\"']([^\"'<>]+)", re.IGNORECASE)
 # Relations of links of an entry that lead to something else than its page.
 _NOT_THE_PAGE = frozenset(("replies", "edit", "enclosure", "hub", "license", "next", "payment"))
 # A longer feed is the dump of an archive; feeds list their newest entries first.
@@ -309,6 +310,10 @@ def _parse_slow(body: bytes, content_type: str, *, url: str) -> Mapping[str, Any
     parsed: Mapping[str, Any] = feedparser.parse(
         body, response_headers=headers, sanitize_html=False, resolve_relative_uris=bool(url)
     )
+    for entry in parsed["entries"]:
+        # An id that is not a URL was joined to that of the feed, as if it were a relative link.
+        if entry.get("guidislink") and entry["link"].partition("?")[0].encode() not in body:
+            entry["link"] = ""
     return parsed
 
 
@@ -317,12 +322,14 @@ def _feed(parsed: Mapping[str, Any], body: bytes, *, url: str) -> Feed:
     declared = about.get("language") or parsed.get("language")
     links = _feed_links(body)
     older = links.get("prev-archive") or links.get("next", "")
+    base = _BASE.search(_around_items(body)[0])
+    base_url = _absolute(base[1].decode("utf-8", "replace"), url=url) if base else url
     return Feed(
         title=plain(about.get("title")),
         language=scrub_text(str(declared or _declared_language(body))),
         entries=tuple(_entry(entry, url=url) for entry in parsed["entries"]),
-        older_url=_absolute(older, url=url),
-        hub_url=_absolute(links.get("hub", ""), url=url),
+        older_url=_absolute(older, url=base_url),
+        hub_url=_absolute(links.get("hub", ""), url=base_url),
     )
 
 
@@ -396,12 +403,13 @@ def _link(entry: Mapping[str, Any]) -> str:
         return link.strip()
     # Both parsers may take the first link of an entry, whatever it is for.
     others = {one.get("href") for one in links if one.get("rel") in _NOT_THE_PAGE}
+    # An id is a link only if it is a complete URL.
+    is_link = isinstance(identity, str) and identity.strip().startswith(WEB) and link != ""
     candidates = (
         entry.get("feedburner_origlink"),
         *_alternates(links),
         link if link not in others else None,
-        # An id is a link only if it is a complete URL.
-        identity if isinstance(identity, str) and identity.strip().startswith(WEB) else None,
+        identity if is_link else None,
     )
     return next((c.strip() for c in candidates if isinstance(c, str) and _is_web(c)), "")
 

@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from news_platform.datasets import versions
 from news_platform.isolation.pool import Pool
 from news_platform.rss.article_files import WorkPlaces, expire_full_texts, expire_pages
+from news_platform.rss.article_results import WorkerContext
 from news_platform.rss.discovery import (
     DiscoveryOptions,
     DiscoveryReport,
@@ -34,7 +35,7 @@ from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import NO_SECRETS, PollReport, poll_feeds
 from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
 from news_platform.rss.robots_gate import KnownRobots
-from news_platform.rss.worker import WorkerContext, work_articles
+from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 

@@ -1,23 +1,18 @@
-"""Claim pending articles, fetch their pages, extract the articles, and store them in the ledger.
+"""Claim pending articles, fetch their pages, and extract the articles.
 
-Many articles are in progress at a time. Extraction runs in processes that can be killed, and
-results are written to the ledger one by one.
+Many articles are in progress at a time. Extraction runs in processes that can be killed.
 """
 
 import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from datetime import timedelta
 
 import sqlalchemy as sa
 
-from news_platform.articles.article import WRONG_PAGE, Article, ExtractedPage, titles_agree
-from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError, StorageError
 from news_platform.html.decode import content_type_charset
 from news_platform.isolation.boundary import (
@@ -26,72 +21,29 @@ from news_platform.isolation.boundary import (
     consume_claims,
     describe_cause,
 )
-from news_platform.isolation.pool import Done, Pool
+from news_platform.isolation.pool import Done
 from news_platform.logs import bound
 from news_platform.rss.article_columns import (
-    FEED,
-    FeedItem,
-    article_columns,
-    feed_article,
     has_text,
-    judge_claimed,
-    merge_article,
-    read_item,
 )
-from news_platform.rss.article_files import WorkPlaces, full_text_path, read_references
+from news_platform.rss.article_results import ArticleResults, WorkerContext
 from news_platform.rss.feed_settings import FeedSettings, page_headers
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
-    OpenStatus,
     WorkOptions,
     WorkReport,
     claim_articles,
-    close_article,
-    forget_article,
     interleave_hosts,
     renew_claims,
 )
-from news_platform.rss.ledger.article_store import (
-    AddressHolder,
-    other_holders,
-    owner_of_text,
-    retract_article,
-    store_article,
-    taken_by,
-)
 from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.transactions import (
-    LedgerTransaction,
     note_metrics,
-    retry_deadlocks,
     write_transaction,
 )
-from news_platform.rss.robots_gate import KnownRobots, RobotsDecision, RobotsGate
-from news_platform.storage.sql.engine import read_transaction
-from news_platform.web.fetch import HostWaits, PoliteFetcher, Response
+from news_platform.rss.robots_gate import RobotsGate
+from news_platform.web.fetch import HostWaits, Response
 from news_platform.web.responses import RETRYABLE_STATUSES, requested_wait_seconds
-from news_platform.web.urls import canonical_url, stated_address, url_hash
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerContext:
-    """What a worker uses: the ledger, the web, the process pool, the stores, the clock.
-
-    `secrets` are the variables that settings of feeds may name.
-    """
-
-    engine: sa.Engine
-    fetcher: PoliteFetcher
-    pool: Pool
-    places: WorkPlaces
-    user_agent: str
-    known_robots: KnownRobots
-    clock: Callable[[], datetime]
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-
 
 # Reasons of a FetchError that a retry does not change.
 _FINAL_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
@@ -131,14 +83,11 @@ class _WorkRun:
         self.context = context
         self.worker_id = worker_id
         self.options = options
-        self.unfinished: dict[int, ArticleClaim] = {}
+        # An article that is due again at once may be claimed before its last claim is removed.
+        self.unfinished: set[ArticleClaim] = set()
         self.claimed = 0
         self.outcomes: Counter[str] = Counter()
-        # SQLite has one writer at a time; waiting for this lock does not block a thread, and has no
-        # limit after which the ledger would count as locked by another process.
-        self.writing = asyncio.Lock()
-        # Pages of one template may state the same address.
-        self.naming = asyncio.Lock()
+        self.results = ArticleResults(context, options)
         self.robots = RobotsGate(
             context.engine,
             fetcher=context.fetcher,
@@ -153,7 +102,7 @@ class _WorkRun:
         with bound(feed=claim.feed_url, article=claim.url_canon):
             outcome = await self._work_on(claim)
             _log.debug("article %s: %s", claim.row_id, outcome)
-        del self.unfinished[claim.row_id]
+        self.unfinished.discard(claim)
         self.outcomes[outcome] += 1
 
     async def claim(self) -> list[ArticleClaim]:
@@ -162,7 +111,7 @@ class _WorkRun:
         limit = min(self.options.pending_batch_size, left)
         if limit <= 0:
             return []
-        async with self.writing:
+        async with self.results.writing:
             claims = await asyncio.to_thread(
                 claim_articles,
                 self.context.engine,
@@ -172,7 +121,7 @@ class _WorkRun:
                 now=self.context.clock(),
             )
         self.claimed += len(claims)
-        self.unfinished.update((claim.row_id, claim) for claim in claims)
+        self.unfinished.update(claims)
         return interleave_hosts(claims)
 
     async def renew_leases(self) -> None:
@@ -180,10 +129,10 @@ class _WorkRun:
         while True:
             # Two renewals may fail or be late without losing the lease.
             await asyncio.sleep(self.options.lease_seconds / 4)
-            claims = tuple(self.unfinished.values())
+            claims = tuple(self.unfinished)
             now, engine = self.context.clock(), self.context.engine
             try:
-                async with self.writing:
+                async with self.results.writing:
                     await asyncio.to_thread(renew_claims, engine, claims, now=now)
             except (StorageError, sa.exc.SQLAlchemyError) as error:
                 # The ledger may be back soon; what is stored without a lease is not lost.
@@ -200,33 +149,33 @@ class _WorkRun:
             except HostWaits as error:
                 # Not counted as a retry: the article itself was not asked for.
                 until = self.context.clock() + timedelta(seconds=error.wait_seconds)
-                return await self._close(
+                return await self.results.close(
                     claim, "deferred", "pending", str(error), next_try_at=until
                 )
             except FetchError as error:
                 soft = error.reason not in _FINAL_REASONS
-                return await self._fail(claim, error.reason, soft=soft)
+                return await self.results.fail(claim, error.reason, soft=soft)
         # Retried like a fetch that failed: a later version may cope with the page.
         with boundary("article", claim.url_canon):
-            await self._fail(claim, f"internal error: {unit.cause}", soft=True)
+            await self.results.fail(claim, f"internal error: {unit.cause}", soft=True)
         return INTERNAL_ERROR
 
     async def _attempt(self, claim: ArticleClaim) -> str:
         if any(map(self.options.takedowns.covers, (claim.url_canon, claim.link))):
-            return await self._forget(claim)
+            return await self.results.forget(claim)
         own = self.own_settings.get(claim.feed_url, _DEFAULT)
-        if own.feed_text_is_enough and has_text(item := await self._item(claim)):
-            return await self._store_feed_text(claim, item)
+        if own.feed_text_is_enough and has_text(item := await self.results.item(claim)):
+            return await self.results.store_feed_text(claim, item)
         decision = await self.robots.decide(claim.link, user_agent=own.user_agent)
         if decision.answer == "disallowed":
-            return await self._skip(claim, "robots.txt disallows it", decision)
+            return await self.results.skip(claim, "robots.txt disallows it", decision)
         if decision.answer == "unknown":
-            return await self._defer(claim, "robots.txt is unreachable")
+            return await self.results.defer(claim, "robots.txt is unreachable")
         response = await self._fetch(claim, own)
         if response.status != 200:
             wait = requested_wait_seconds(response.headers, now=self.context.clock())
             soft = response.status in RETRYABLE_STATUSES
-            return await self._fail(claim, f"status {response.status}", soft=soft, wait=wait)
+            return await self.results.fail(claim, f"status {response.status}", soft=soft, wait=wait)
         return await self._extract(claim, response, own)
 
     async def _fetch(self, claim: ArticleClaim, own: FeedSettings) -> Response:
@@ -247,201 +196,25 @@ class _WorkRun:
         kind = content_type.partition(";")[0].strip().lower()
         # A page without a Content-Type is tried as HTML.
         if kind and not any(part in kind for part in _HTML_TYPES):
-            return await self._skip(claim, f"content type {kind}")
+            return await self.results.skip(claim, f"content type {kind}")
         chain = (claim.url_canon, claim.link, *response.redirects, response.final_url)
         if any(map(self.options.takedowns.covers_url, chain)):
             # The next poll knows the address and does not fetch it again.
             await asyncio.to_thread(self.options.keep_alias, chain)
-            return await self._forget(claim)
+            return await self.results.forget(claim)
         # A redirect may lead to another site, which has rules of its own.
         final = await self.robots.decide(response.final_url, user_agent=own.user_agent)
         if final.answer == "disallowed":
-            return await self._skip(claim, "robots.txt of the final address disallows it", final)
+            return await self.results.skip(
+                claim, "robots.txt of the final address disallows it", final
+            )
         if final.answer == "unknown":
-            return await self._defer(claim, "robots.txt of the final address is unreachable")
+            return await self.results.defer(claim, "robots.txt of the final address is unreachable")
         charset = content_type_charset(content_type)
         page = (response.body, response.final_url, charset, own.body_selector)
         extracted = await asyncio.wrap_future(self.context.pool.submit(page))
         if not isinstance(extracted, Done):
             # An exception comes from the page itself; a timeout may come from a busy machine.
             soft = extracted.reason != "error"
-            return await self._fail(claim, f"extraction {extracted.reason}", soft=soft)
-        return await self._store_page(claim, response, extracted.value, final)
-
-    async def _store_page(
-        self, claim: ArticleClaim, response: Response, page: ExtractedPage, decision: RobotsDecision
-    ) -> str:
-        item, found = await self._item(claim), page.article
-        final = canonical_url(response.final_url)
-        stated = stated_address(final, found.canonical_link)
-        if self.options.takedowns.covers_url(stated):
-            await asyncio.to_thread(self.options.keep_alias, (claim.url_canon, stated))
-            return await self._forget(claim)
-        others = await self._read(other_holders, claim.row_id, (final,))
-        other_title = others[final].title if final in others else ""
-        verdict = judge_claimed(claim, page, item, url=response.final_url, other_title=other_title)
-        facts = decision.columns
-        if verdict.reason:
-            if final in others:
-                await self._retract(others[final])
-            return await self._fail(claim, verdict.reason, soft=False, **facts)
-        article = merge_article(found, item)
-        # Not retried: the page was fetched in full, and its text needs scripts or a login.
-        if not article.clean_text.strip():
-            reason = "paywall: no text" if article.is_paywalled else "no article text found"
-            facts |= {"is_paywalled": article.is_paywalled}
-            return await self._fail(claim, reason, soft=False, **facts)
-        facts |= {
-            "page_url": response.final_url,
-            "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
-            "page_doubt": verdict.doubt,
-        }
-        body = response.body
-        if stated == final:
-            return await self._store(claim, article, item, url=final, facts=facts, body=body)
-        async with self.naming:
-            # A template may state one address for all its pages.
-            others = await self._read(other_holders, claim.row_id, (stated,))
-            is_free = stated not in others or titles_agree(others[stated].title, article.title)
-            url = stated if is_free else final
-            return await self._store(claim, article, item, url=url, facts=facts, body=body)
-
-    async def _retract(self, holder: AddressHolder) -> None:
-        """Take back the text of an article that another one leads to, if it was in doubt."""
-
-        def write(transaction: LedgerTransaction) -> str:
-            retract_article(transaction, holder.row_id, WRONG_PAGE, now=self.context.clock())
-            return WRONG_PAGE
-
-        if holder.is_doubtful:
-            engine = self.context.engine
-            before = await asyncio.to_thread(read_references, engine, holder.row_id)
-            await self._write(write)
-            await asyncio.to_thread(self.context.places.delete_unowned, engine, before)
-
-    async def _store_feed_text(self, claim: ArticleClaim, item: FeedItem) -> str:
-        article = await asyncio.to_thread(feed_article, item)
-        return await self._store(claim, article, item, url=claim.url_canon, facts={})
-
-    async def _item(self, claim: ArticleClaim) -> FeedItem:
-        return await self._read(read_item, claim.row_id, claim.feed_url)
-
-    async def _read(
-        self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **given: P.kwargs
-    ) -> T:
-        def run() -> T:
-            with read_transaction(self.context.engine) as connection:
-                return read(connection, *args, **given)
-
-        return await asyncio.to_thread(run)
-
-    async def _store(
-        self,
-        claim: ArticleClaim,
-        article: Article,
-        item: FeedItem,
-        *,
-        url: str,
-        facts: Mapping[str, Any],
-        body: bytes | None = None,
-    ) -> str:
-        now, context = self.context.clock(), self.context
-        # Computed before the transaction: on PostgreSQL other workers wait while it is open.
-        columns = article_columns(article, item, url=url, now=now)
-        if claim.text_hash and (reason := await self._read(taken_by, claim.row_id, columns)):
-            return await self._close(claim, "kept", "error", reason, processed_at=now)
-        # The files first, then the row: a row must never refer to a missing file. The file of an
-        # article that this one only leads to stays as it is.
-        reference = ""
-        if await self._read(owner_of_text, claim.row_id, columns["url_hash"]) is None:
-            reference = await asyncio.to_thread(
-                context.places.write_full_text, columns["url_hash"], article.full_text
-            )
-        if body is not None:
-            columns["page_ref"] = await asyncio.to_thread(context.places.write_page, body)
-        link_hashes = tuple(url_hash(link) for link in article.out_links)
-        stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
-
-        is_stated = url != canonical_url(facts.get("page_url", url))
-
-        def write(transaction: LedgerTransaction) -> str:
-            return store_article(
-                transaction, claim, stored, link_hashes=link_hashes, now=now, is_stated=is_stated
-            )
-
-        before = await asyncio.to_thread(read_references, context.engine, claim.row_id)
-        outcome = await self._write(write)
-        if outcome != "lost":  # else the same files may be those of the worker that has it now
-            written = (*before, reference, str(stored.get("page_ref", "")))
-            await asyncio.to_thread(context.places.delete_unowned, context.engine, written)
-        return outcome
-
-    async def _forget(self, claim: ArticleClaim) -> str:
-        """Delete an article that is taken down, so that nothing names it."""
-
-        def write(transaction: LedgerTransaction) -> str:
-            return TAKEN_DOWN if forget_article(transaction, claim) else "lost"
-
-        outcome = await self._write(write)
-        path = full_text_path(claim.url_hash)
-        await asyncio.to_thread(self.context.places.full_texts.delete, [path])
-        return outcome
-
-    async def _skip(
-        self, claim: ArticleClaim, reason: str, decision: RobotsDecision | None = None
-    ) -> str:
-        columns = decision.columns if decision else {}
-        done = {"processed_at": self.context.clock(), **columns}
-        return await self._close(claim, "skipped", "skipped", reason, **done)
-
-    async def _defer(self, claim: ArticleClaim, reason: str) -> str:
-        """Wait as long again as the article has waited, up to a day; at last give it up."""
-        now = self.context.clock()
-        since = claim.deferred_since or now
-        waited = (now - since).total_seconds()
-        if waited >= self.options.robots_patience_seconds:
-            return await self._skip(claim, f"{reason} for {int(waited // 86_400)} days")
-        wait = timedelta(seconds=min(max(waited, self.options.retry_seconds), 86_400))
-        # Not counted as a retry: the article itself was not asked for.
-        columns = {"next_try_at": now + wait, "deferred_since": since}
-        return await self._close(claim, "deferred", "pending", reason, **columns)
-
-    async def _fail(
-        self, claim: ArticleClaim, reason: str, *, soft: bool, wait: int = 0, **facts: Any
-    ) -> str:
-        """Record a failure; if it is final and the feed carries the text, store that instead."""
-        now = self.context.clock()
-        retry_at = self._retry_at(claim, now, wait) if soft else None
-        # An article that was stored from its page keeps that text.
-        is_open = not claim.text_hash or claim.text_source == FEED
-        if retry_at is None and is_open and has_text(item := await self._item(claim)):
-            return await self._store_feed_text(claim, item)
-        columns = {"next_try_at": retry_at, "retries": claim.retries + 1, "processed_at": now}
-        if retry_at is None:
-            return await self._close(claim, "error", "error", reason, **columns, **facts)
-        return await self._close(claim, "retry", "pending", reason, **columns, **facts)
-
-    def _retry_at(self, claim: ArticleClaim, now: datetime, wait: int) -> datetime | None:
-        if claim.retries >= self.options.max_retries:
-            return None
-        # The wait doubles with each failure, up to one day; a Retry-After header may lengthen it.
-        backoff = min(self.options.retry_seconds * 2**claim.retries, 86_400)
-        return now + timedelta(seconds=max(backoff, wait))
-
-    async def _close(
-        self, claim: ArticleClaim, outcome: str, status: OpenStatus, reason: str, **columns: Any
-    ) -> str:
-        def write(transaction: LedgerTransaction) -> str:
-            now = self.context.clock()
-            held = close_article(transaction, claim, status, reason, now=now, **columns)
-            return outcome if held else "lost"
-
-        return await self._write(write)
-
-    async def _write(self, write: Callable[[LedgerTransaction], str]) -> str:
-        def run() -> str:
-            with write_transaction(self.context.engine) as transaction:
-                return write(transaction)
-
-        async with self.writing:
-            return await asyncio.to_thread(retry_deadlocks, run)
+            return await self.results.fail(claim, f"extraction {extracted.reason}", soft=soft)
+        return await self.results.store_page(claim, response, extracted.value, final)

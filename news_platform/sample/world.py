@@ -32,6 +32,7 @@ from news_platform.setting_sections.fields import Section
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import ROOT_FILE
 from news_platform.storage.objects.store import ObjectStore, local_folder, open_store
+from news_platform.storage.outlets import OUTLETS_FILE
 from news_platform.web.fetch import FetchOptions
 from news_platform.web.robots import AI_BOTS_VERSION, Robots
 
@@ -149,7 +150,7 @@ def place_inputs(
         for path in sorted((world / folder).rglob("*"))
         if path.is_file()
     }
-    wanted[FEEDS_FILE] = world / FEEDS_FILE
+    wanted |= {name: world / name for name in (FEEDS_FILE, OUTLETS_FILE)}
     bodies = ((place, path.read_bytes()) for place, path in wanted.items())
     return sum(
         store.put_if_absent(place, body) for place, body in bodies if not is_refused(place, body)

@@ -13,6 +13,7 @@ from news_platform.errors import InputError
 from news_platform.server.app_state import AppState, NothingHere
 from news_platform.server.documents import Document
 from news_platform.server.parameters import Day, Limit, Parameters, Short
+from news_platform.storage.outlets import with_outlets
 from news_platform.stories.reading import (
     chosen_stories,
     find_story,
@@ -142,7 +143,8 @@ def stories_document(state: AppState, asked: StoriesParameters) -> StoriesDocume
             raise NothingHere(f"no stories of {asked.day}")
         return StoriesDocument(day="", days=(), count=0, stories=())
     rows = state.version.kept(f"stories {day}", lambda: read_stories(state.store, day), _MARKERS)
-    found = chosen_stories(rows, language=asked.language, domain=asked.domain, sort=asked.sort)
+    domains = with_outlets(state.store, [asked.domain] if asked.domain else ())
+    found = chosen_stories(rows, language=asked.language, domains=domains, sort=asked.sort)
     stories = [StoryDocument.of(row) for row in found.head(asked.limit).iter_rows(named=True)]
     return StoriesDocument(day=day, days=shown, count=found.height, stories=tuple(stories))
 

@@ -56,13 +56,13 @@ ORDERS = ("largest", "newest", "growing")
 
 
 def chosen_stories(
-    rows: pl.DataFrame, *, language: str = "", domain: str = "", sort: str = "largest"
+    rows: pl.DataFrame, *, language: str = "", domains: Sequence[str] = (), sort: str = "largest"
 ) -> pl.DataFrame:
-    """Return the stories of a day with a language and an outlet, in an order."""
+    """Return the stories of a day with a language and one of these outlets, in an order."""
     if language:
         rows = rows.filter(pl.col("languages").list.contains(language))
-    if domain:
-        rows = rows.filter(pl.col("domains").list.contains(domain))
+    if domains:
+        rows = rows.filter(pl.col("domains").list.set_intersection(list(domains)).list.len() > 0)
     if sort == "newest":
         rows = rows.sort(["first_seen_at", "story_id"], descending=[True, False])
     if sort == "growing":

@@ -28,6 +28,7 @@ from news_platform.datasets.dataset import Dataset, Role
 from news_platform.datasets.registry import DATASETS
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.outlets import OUTLETS_FILE
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.row_roles import is_meant, role_of
 from news_platform.storage.sql.sqlite_file import read_bytes
@@ -69,7 +70,7 @@ Content = Literal["mentions", "documents", "strict", "index"]
 _FOLDERS = tuple((f"{one.place.folder}/", one) for one in DATASETS.values() if one.place.folder)
 # What others deliver, the requests themselves, and the fictional outside.
 _INPUTS = (
-    *("takedowns/", "world/", "feeds.opml"),
+    *("takedowns/", "world/", "feeds.opml", OUTLETS_FILE),
     *(folder for folder, one in _FOLDERS if one.place.engine == "external"),
 )
 _INDEX_FILE = re.compile(r"/(?:[0-9a-f]{32}\.[a-z]+|meta\.json|\.managed\.json)$")

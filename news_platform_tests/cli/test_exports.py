@@ -46,6 +46,19 @@ def test_filters_choose_articles(root: Path, words: tuple[str, ...]) -> None:
     assert row["language"] == "de"
 
 
+def test_a_filter_names_outlets_and_one_that_finds_nothing_the_known_values(root: Path) -> None:
+    (root / "outlets.csv").write_text("domain,country\npost.example,DE\n")
+    [row] = EXPORT.json(root, "--source", "country=DE")
+    assert row["source"] == "post.example"
+    for words, known in (
+        (("--lang", "german"), "no article of language 'german': expected one of de, en"),
+        (("--group", "Nope"), "no article of group 'Nope': there are none yet"),
+        (("--source", "www.post.example"), "did you mean 'post.example'?"),
+    ):
+        done = EXPORT.run(root, *words)
+        assert (done.stdout, known in done.stderr) == ("", True)
+
+
 def test_the_name_of_the_file_chooses_its_format(root: Path, tmp_path: Path) -> None:
     counts: dict[str, Callable[[Path], int]] = {
         ".csv": lambda path: len(list(csv.reader(io.StringIO(path.read_text())))) - 1,

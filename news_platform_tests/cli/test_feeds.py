@@ -64,7 +64,7 @@ def test_a_feed_is_added_listed_shown_paused_resumed_and_removed(newsroom: Newsr
     (listed,) = newsroom.json("list", "--group", "Towns")
     assert (listed["feed_url"], listed["feed_group"]) == (url, "Towns/North")
     assert listed["settings"] == {"interval_seconds": 600}
-    assert newsroom.json("list", "--group", "Villages") == []
+    assert "no group 'Towsn': did you mean 'Towns'" in newsroom.error("list", "--group", "Towsn")
     assert url in newsroom.text("list")
     newsroom.text("poll", group="rss")
     newsroom.text("work", "--worker-id", "w", group="rss")

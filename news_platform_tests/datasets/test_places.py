@@ -17,7 +17,16 @@ from news_platform_tests.servers.demo import Demo
 
 # What is no dataset: facts about the root, the ledger, inputs that are placed by hand, and the
 # sample's own internet.
-OTHERS = ("root.json", "demo.json", "paused", "feeds.opml", "ledger.sqlite", "markers/", "world/")
+OTHERS = (
+    "root.json",
+    "demo.json",
+    "paused",
+    "feeds.opml",
+    "outlets.csv",
+    "ledger.sqlite",
+    "markers/",
+    "world/",
+)
 
 
 def test_every_file_of_the_demo_belongs_to_one_dataset_and_its_path_comes_back(

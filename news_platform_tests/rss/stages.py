@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
 from news_platform.rss.article_files import WorkPlaces
+from news_platform.rss.article_results import WorkerContext
 from news_platform.rss.discovery import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.article_queue import WorkOptions, WorkReport
@@ -21,7 +22,7 @@ from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import PollReport, poll_feeds
 from news_platform.rss.robots_gate import RobotsFile
-from news_platform.rss.worker import WorkerContext, work_articles
+from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import FetchOptions, PoliteFetcher, WebFetcher

@@ -166,6 +166,11 @@ REPLIES = '<link rel="replies" type="text/html" href="https://post.example/a/com
         ),
         pytest.param(atom(REPLIES), "", id="nothing but replies"),
         pytest.param(
+            atom(f'{REPLIES}<link rel="self" href="a.atom"/>', base=' xml:base="/n/"', ident="5"),
+            "",
+            id="an id is not a link",
+        ),
+        pytest.param(
             atom(REPLIES, ident="https://post.example/a"), "https://post.example/a", id="its id"
         ),
     ],
@@ -190,6 +195,15 @@ def test_links_to_parts_of_one_page_are_named() -> None:
         pytest.param(
             atom("", feed='<link rel="hub" href="/hub"/><link rel="next" href="?page=2&amp;x=1"/>'),
             id="Atom",
+        ),
+        pytest.param(
+            atom(
+                "",
+                base=' xml:base="https://post.example/a/"',
+                feed='<link rel="hub" href="../hub"/>'
+                '<link rel="next" href="/feed?page=2&amp;x=1"/>',
+            ),
+            id="Atom with xml:base",
         ),
         pytest.param(
             RSS.replace(

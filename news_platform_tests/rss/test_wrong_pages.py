@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from news_platform.articles.article import WRONG_PAGE
 from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.article_queue import claim_articles
+from news_platform.rss.ledger.article_store import store_article
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, REVISIONS
 from news_platform.rss.ledger.transactions import write_transaction
@@ -20,6 +21,8 @@ from news_platform_tests.rss.web import STUB, WALL, home_page, page
 
 NAMES = ("bridge", "harbour", "library")
 URLS = tuple(f"{SITE}/2025/{name}" for name in NAMES)
+# What a worker does not write.
+KEPT = ("row_id", "status", "found_at", "changed_seq", "seen_seq", "lock_at", "lock_owner")
 LONG = "Please enable JavaScript to read this story, which our newsroom is still working on now. "
 
 
@@ -82,17 +85,53 @@ def test_a_wall_is_an_error_and_leaves_stored_articles_as_they_are(
     assert all(f"News of the {name}" in text for name, text in zip(NAMES, texts, strict=True))
 
 
+@pytest.mark.parametrize("at_once", [False, True])
 def test_an_unknown_gate_that_looks_like_an_article_is_known_by_the_second_that_leads_to_it(
-    sqlite_harness: WorkerHarness,
+    sqlite_harness: WorkerHarness, at_once: bool
 ) -> None:
     gate, engine = f"{SITE}/2025/welcome", sqlite_harness.engine
     wall = page("our readers", published=None)
+    answers = {url: redirected(url, gate, wall) for url in URLS}
     for url, name in zip(URLS, NAMES, strict=True):
         see(engine, url, f"Quarrel over {name}")
-        sqlite_harness.work({url: redirected(url, gate, wall)})
+        if not at_once:
+            sqlite_harness.work(answers)
+    sqlite_harness.work(answers)
     assert states(engine) == [("error", WRONG_PAGE)] * 3
     assert not any(row.clean_text for row in rows(engine))
     assert list(sqlite_harness.full_texts.list()) == []
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_an_unknown_wall_in_place_of_articles_is_known_by_its_second_copy(
+    sqlite_harness: WorkerHarness, at_once: bool
+) -> None:
+    engine, wall = sqlite_harness.engine, STUB.format("Un mot de la maison", LONG * 5).encode()
+    answers = dict.fromkeys(URLS, wall)
+    for url, name in zip(URLS, NAMES, strict=True):
+        see(engine, url, f"Quarrel over {name}")
+        if not at_once:
+            sqlite_harness.work(answers)
+    sqlite_harness.work(answers)
+    assert states(engine) == [("error", WRONG_PAGE)] * 3
+
+
+def test_two_workers_that_meet_one_wall_do_not_take_it_for_an_article(
+    harness: WorkerHarness,
+) -> None:
+    engine, wall = harness.engine, page("our readers", published=None)
+    for url, name in zip(URLS[:2], NAMES, strict=False):
+        see(engine, url, f"Quarrel over {name}")
+    answers = {url: redirected(url, f"{SITE}/2025/welcome", wall) for url in URLS[:2]}
+    (claim,) = claim_articles(engine, "other", limit=1, lease_seconds=600, now=NOW)
+    harness.work(answers)
+    (first,) = (row for row in rows(engine) if row.status == "stored")
+    columns = {name: getattr(first, name) for name in first._fields if name not in KEPT}
+    with write_transaction(engine) as transaction:
+        # It has judged its page before the first one was stored.
+        assert store_article(transaction, claim, columns, link_hashes=(), now=NOW) == "retry"
+    harness.work({**answers, f"{SITE}/2025/welcome": wall})
+    assert states(engine) == [("error", WRONG_PAGE)] * 2
 
 
 def test_one_sign_alone_is_a_doubt(sqlite_harness: WorkerHarness) -> None:

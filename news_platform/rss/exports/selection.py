@@ -15,12 +15,12 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.feeds import ARTICLES
-from news_platform.rss.ledger.feed_rows import all_addresses, in_group
+from news_platform.rss.ledger.feed_rows import all_addresses, all_groups, in_group
 from news_platform.rss.ledger.tables import FEEDS, LINKS, RAW
 from news_platform.rss.text_query import TextQuery
 from news_platform.storage.chunks import chunked
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.web.urls import plain_host
+from news_platform.web.urls import canonical_url, plain_host
 
 Order = Literal["newest", "sources", "stored"]
 
@@ -153,6 +153,24 @@ def _feeds(engine: sa.Engine, selection: Selection) -> frozenset[str]:
         in_groups = chosen.where(sa.or_(sa.false(), *map(in_group, selection.groups)))
         urls = (*selection.feeds, *connection.execute(in_groups).scalars())
         return all_addresses(connection, urls)
+
+
+def unknown_values(engine: sa.Engine, selection: Selection) -> Iterator[tuple[str, str, set[str]]]:
+    """Yield filters whose values no article or feed has: the name, a value, and the known ones."""
+    for name, given, column in (
+        ("language", selection.languages, RAW.c.language),
+        ("source", selection.sources, RAW.c.source),
+        ("type", selection.types, RAW.c.article_type),
+        ("feed", selection.feeds, FEEDS.c.feed_url_canon),
+        ("group", selection.groups, FEEDS.c.feed_group),
+    ):
+        if given:
+            with read_transaction(engine) as connection:
+                found = set(connection.execute(sa.select(column).distinct()).scalars()) - {""}
+            known = all_groups(found) if name == "group" else found
+            folded = canonical_url if name == "feed" else plain_host
+            if known.isdisjoint(given) and known.isdisjoint(map(folded, given)):
+                yield name, given[0], known
 
 
 def exported_columns(dialect: str) -> tuple[sa.ColumnElement[Any], ...]:

@@ -36,6 +36,7 @@ def store_article(
     link_hashes: Sequence[str],
     now: datetime,
     is_stated: bool = False,
+    compared_with: int | None = None,
 ) -> StoreResult:
     """Store the article, or mark its row as a duplicate of the row that was there first.
 
@@ -43,6 +44,7 @@ def store_article(
     it links to. `is_stated` says that the URL is not where the page was found but the one that it
     states. An article that has a text never becomes a duplicate: it keeps that text. Without a
     `full_text_ref` nothing is stored: the file belonged to another article when it was due.
+    A page in doubt is a duplicate only of the article that it was `compared_with`.
     """
     writer = _Writer(transaction, now)
     held = sa.select(RAW.c.row_id).where(held_by(claim)).with_for_update()
@@ -61,8 +63,9 @@ def store_article(
             writer.close(main, error_msg="", **DUE)
         if is_stated and not titles_agree(main.title, columns["title"]):
             # A page of the same template.
-            writer.close(row, error_msg="another article has its address", **DUE)
-            return "retry"
+            return writer.retry(row, "another article has its address")
+        if main.text_hash and _is_unsure_of(main, columns, compared_with):
+            return writer.retry(row, "another article leads to its page")
         if main.text_hash:
             writer.mark_duplicate(row, main=main.row_id, reason="url")
             return "duplicate_url"
@@ -70,26 +73,20 @@ def store_article(
         row, other = (row, main) if row.text_hash else (main, row)
         writer.mark_duplicate(other, main=row.row_id, reason="url")
     if not columns["full_text_ref"]:
-        writer.close(row, error_msg="another article had its address", **DUE)
-        return "retry"
-    twin = _twin(transaction.connection, columns["unique_text_hash"], other_than=row.row_id)
-    if twin is not None and (
-        twin.status != "stored" or (twin.found_at, twin.row_id) < (row.found_at, row.row_id)
-    ):
-        writer.mark_duplicate(row, main=twin.row_id, reason="text")
-        return "duplicate_text"
-    if twin is not None:
-        # The other one was found later and only finished first.
-        writer.mark_duplicate(twin, main=row.row_id, reason="text")
-    result = writer.store(writer.row(row.row_id), columns)
-    writer.write_links(row.row_id, link_hashes)
-    # Of the two, one was counted as stored already, and the other is the duplicate.
-    return "duplicate_text" if twin is not None else result
+        return writer.retry(row, "another article had its address")
+    return writer.store_text(row, columns, link_hashes, compared_with)
+
+
+def _is_unsure_of(
+    other: sa.Row[Any], columns: Mapping[str, Any], compared_with: int | None
+) -> bool:
+    """Return whether a page in doubt was judged before this other article had it, too."""
+    return bool(columns.get("page_doubt")) and other.row_id != compared_with
 
 
 @dataclass(frozen=True, slots=True)
 class AddressHolder:
-    """The article that has an address; it is doubtful if its page may be that of another one."""
+    """The article with an address or text; it is doubtful if its page may be that of another."""
 
     row_id: int
     title: str
@@ -101,7 +98,7 @@ def other_holders(
 ) -> dict[str, AddressHolder]:
     """Return the other articles that ArticlesIndex holds for canonical URLs."""
     raw, keys = RAW.c, {url_hash(url): url for url in urls}
-    is_doubtful = sa.and_(raw.page_doubt != "", raw.status == "stored")
+    is_doubtful = sa.and_(raw.page_doubt != "", raw.text_hash != "")
     chosen = (
         sa.select(ARTICLES_INDEX.c.url_hash, raw.row_id, raw.title, is_doubtful)
         .join(RAW, ARTICLES_INDEX.c.row_id_raw == raw.row_id)
@@ -110,12 +107,26 @@ def other_holders(
     return {keys[row[0]]: AddressHolder(*row[1:]) for row in connection.execute(chosen)}
 
 
+def text_holder(
+    connection: sa.Connection, row_id: int, unique_text_hash: str | None
+) -> AddressHolder | None:
+    """Return the other article that has this text, or None."""
+    twin = _twin(connection, unique_text_hash, other_than=row_id)
+    if twin is None:
+        return None
+    is_doubtful = bool(twin.page_doubt and twin.text_hash)
+    return AddressHolder(twin.row_id, twin.title, is_doubtful)
+
+
 def retract_article(
     transaction: LedgerTransaction, row_id: int, reason: str, *, now: datetime
 ) -> None:
-    """Take the text of another page back from a stored article, and make an error of it."""
+    """Take the text of another page back from a stored article, and make an error of it.
+
+    It keeps `unique_text_hash`, by which the next article that shows this text is judged.
+    """
     writer = _Writer(transaction, now)
-    chosen = sa.select(RAW).where(RAW.c.row_id == row_id, RAW.c.status == "stored")
+    chosen = sa.select(RAW).where(RAW.c.row_id == row_id, RAW.c.text_hash != "")
     row = transaction.connection.execute(chosen.with_for_update()).one_or_none()
     if row is None:
         return
@@ -126,7 +137,7 @@ def retract_article(
         "full_text_ref": "",
         "page_ref": "",
     }
-    writer.update_raw(row_id, **emptied, unique_text_hash=None, status="error", error_msg=reason)
+    writer.update_raw(row_id, **UNLOCKED, **emptied, status="error", error_msg=reason)
     writer.write_links(row_id, ())
     note_states(transaction.connection, [row_id], "error", now=now, reason=reason)
 
@@ -190,7 +201,7 @@ def rewrite_article(
     `row` is the article as `lock_stored` has returned it in this transaction.
     """
     writer, row_id = _Writer(transaction, now), row.row_id
-    twin = _twin(transaction.connection, columns["unique_text_hash"], other_than=row_id)
+    twin = writer.twin(row_id, columns["unique_text_hash"])
     if twin is not None and (twin.found_at, twin.row_id) < (row.found_at, row_id):
         writer.mark_duplicate(row, main=twin.row_id, reason="text")
         return "duplicate_text"
@@ -253,6 +264,44 @@ class _Writer:
         self.update_raw(row.row_id, **values)
         reason = columns["error_msg"]
         note_states(self.connection, [row.row_id], values["status"], now=self.now, reason=reason)
+
+    def retry(self, row: sa.Row[Any], reason: str) -> Literal["retry"]:
+        """Let the row be fetched again at once: the ledger has changed since its page was read."""
+        self.close(row, error_msg=reason, **DUE)
+        return "retry"
+
+    def twin(self, row_id: int, unique_text_hash: str | None) -> sa.Row[Any] | None:
+        """Return the other article with this text; one that it was taken from gives it up."""
+        twin = _twin(self.connection, unique_text_hash, other_than=row_id)
+        if twin is None or twin.text_hash:
+            return twin
+        self.update_raw(twin.row_id, unique_text_hash=None)
+        return None
+
+    def store_text(
+        self,
+        row: sa.Row[Any],
+        columns: Mapping[str, Any],
+        link_hashes: Sequence[str],
+        compared_with: int | None,
+    ) -> StoreResult:
+        """Store a text under an address that is free, or mark its row or its twin's as a copy."""
+        known = _twin(self.connection, columns["unique_text_hash"], other_than=row.row_id)
+        if known is not None and _is_unsure_of(known, columns, compared_with):
+            return self.retry(row, "another article shows its text")
+        twin = self.twin(row.row_id, columns["unique_text_hash"])
+        if twin is not None and (
+            twin.status != "stored" or (twin.found_at, twin.row_id) < (row.found_at, row.row_id)
+        ):
+            self.mark_duplicate(row, main=twin.row_id, reason="text")
+            return "duplicate_text"
+        if twin is not None:
+            # The other one was found later and only finished first.
+            self.mark_duplicate(twin, main=row.row_id, reason="text")
+        result = self.store(self.row(row.row_id), columns)
+        self.write_links(row.row_id, link_hashes)
+        # Of the two, one was counted as stored already, and the other is the duplicate.
+        return "duplicate_text" if twin is not None else result
 
     def store(self, row: sa.Row[Any], columns: Mapping[str, Any]) -> StoreResult:
         """Write the columns to a row that no other has the URL or the text of."""

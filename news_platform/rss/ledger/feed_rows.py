@@ -116,6 +116,12 @@ def in_group(group: str) -> sa.ColumnElement[bool]:
     return sa.or_(FEEDS.c.feed_group == group, below)
 
 
+def all_groups(named: Iterable[str]) -> set[str]:
+    """Return the groups that feeds name, with those above them: `Europe` for `Europe/Spain`."""
+    parts = (group.split("/") for group in named if group)
+    return {"/".join(it[: depth + 1]) for it in parts for depth in range(len(it))}
+
+
 def read_own_settings(engine: sa.Engine) -> dict[str, FeedSettings]:
     """Return the feeds that have settings of their own; unreadable settings are left out."""
     chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.own_settings)

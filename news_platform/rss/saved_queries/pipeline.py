@@ -32,6 +32,7 @@ from news_platform.rss.saved_queries.delivery import (
 )
 from news_platform.rss.saved_queries.query_file import DEFAULT_PATH, SavedQuery, parse_queries
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.outlets import with_outlets
 from news_platform.storage.sql.engine import read_transaction
 
 _COLUMNS: tuple[sa.Column[Any], ...] = (
@@ -176,13 +177,18 @@ class SavedQueriesReport:
 def read_queries(store: ObjectStore, path: str | None) -> tuple[SavedQuery, ...]:
     """Read the file that the settings name, else `alerts.toml` in the root; none is no query."""
     if path is not None:
-        return parse_queries(_file_text(path), thing=path)
-    try:
-        body = store.read(DEFAULT_PATH)
-    except NotFound:
-        return ()
-    thing = store.uri(DEFAULT_PATH)
-    return parse_queries(_text(body, thing), thing=thing)
+        text, thing = _file_text(path), path
+    else:
+        thing = store.uri(DEFAULT_PATH)
+        try:
+            text = _text(store.read(DEFAULT_PATH), thing)
+        except NotFound:
+            return ()
+    queries = parse_queries(text, thing=thing)
+    return tuple(
+        query.model_copy(update={"sources": with_outlets(store, query.sources)})
+        for query in queries
+    )
 
 
 def _file_text(path: str) -> str:

@@ -21,7 +21,7 @@ SAMPLE_FOLDER = "data-demo"
 ROOT_FORMAT = 3
 # Every dataset's folder and those of the inputs that people place by hand.
 _FOLDERS = frozenset(dataset.path.partition("/")[0] for dataset in DATASETS.values())
-_FILES = ("feeds.opml", "ledger.sqlite")
+_FILES = ("feeds.opml", "outlets.csv", "ledger.sqlite")
 
 
 class RootAccess(Enum):

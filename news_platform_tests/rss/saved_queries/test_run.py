@@ -17,6 +17,7 @@ from news_platform.rss.saved_queries.delivery import DeliveryOptions, deliver_ma
 from news_platform.rss.saved_queries.pipeline import (
     SavedQueriesReport,
     find_matches,
+    read_queries,
     run_saved_queries,
 )
 from news_platform.rss.saved_queries.query_file import SavedQuery
@@ -267,6 +268,13 @@ def test_every_criterion_must_be_met(sqlite_ledger: sa.Engine) -> None:
     assert [name in found for name in (query.name for query in queries)] == [
         matches for _, matches in CRITERIA
     ]
+
+
+def test_the_sources_of_a_query_may_be_outlets(local_store: ObjectStore) -> None:
+    local_store.put("outlets.csv", b"domain,kind\npost.example,daily\nwire.example,agency\n")
+    local_store.put("alerts.toml", b'[[alerts]]\nname = "a"\nsources = ["kind=daily", "x.example"]')
+    (query,) = read_queries(local_store, None)
+    assert query.sources == ("post.example", "x.example")
 
 
 def _store(engine: sa.Engine, count: int) -> None:

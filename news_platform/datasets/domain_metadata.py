@@ -269,6 +269,7 @@ DOMAIN_METADATA = Dataset(
         ParentDataset("domain_catalog", EVERY, is_followed=False),
     ),
     version=versions.AI_BOTS,
+    per_run=7,
     cost="medium",
     removal="files",
     explorer="/policies",

@@ -190,6 +190,7 @@ DOMAIN_QUEUE = Dataset(
     partitions="batch",
     parents=(ParentDataset("research_datasets"),),
     version=versions.DOMAIN_QUEUE,
+    per_run=7,
     sensitivity=Sensitivity.work,
     freshness="changes when research files are uploaded or domains are surveyed again",
     sources={

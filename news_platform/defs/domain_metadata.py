@@ -13,7 +13,13 @@ from news_platform.datasets.domain_surveys import (
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import DOMAIN_QUEUE, RESEARCH_DATASETS, PartitionInfo
-from news_platform.defs.assets import Metadata, asset_spec, dataset_asset, rebuild_rule
+from news_platform.defs.assets import (
+    Metadata,
+    PartitionMetadata,
+    asset_spec,
+    dataset_asset,
+    rebuild_rule,
+)
 from news_platform.defs.checks import check
 from news_platform.defs.metadata import (
     changes_plot,
@@ -128,37 +134,46 @@ def domains_are_surveyed_in_time(resources: Resources, _key: str) -> dg.AssetChe
 
 
 @dataset_asset(DOMAIN_QUEUE)
-def domain_queue(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
-    """Queue the domains of a batch."""
-    batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store
-    queue = DomainQueue(platform.ledger.engine)
-    report = queue_batch(batch, store=store, queue=queue, now=platform.clock.now())
-    notes = read_raw_metadata(store, batch)
-    return {
-        "dagster/partition_row_count": len(queue.messages(batch.key)),
-        "new_domains": report.new_domains,
-        "files": report.files,
-        "records": report.records,
-        "dropped": markdown_table(("reason", "records"), report.dropped.items()),
-        **({"raw_metadata": dg.MetadataValue.json(notes)} if notes is not None else {}),
-    }
+def domain_queue(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
+    """Queue the domains of batches."""
+    store, queue = platform.data_root.store, DomainQueue(platform.ledger.engine)
+    for key in context.partition_keys:
+        batch = PartitionInfo.parse(key)
+        report = queue_batch(batch, store=store, queue=queue, now=platform.clock.now())
+        notes = read_raw_metadata(store, batch)
+        yield (
+            key,
+            {
+                "dagster/partition_row_count": len(queue.messages(key)),
+                "new_domains": report.new_domains,
+                "files": report.files,
+                "records": report.records,
+                "dropped": markdown_table(("reason", "records"), report.dropped.items()),
+                **({"raw_metadata": dg.MetadataValue.json(notes)} if notes is not None else {}),
+            },
+        )
 
 
 @dataset_asset(DOMAIN_METADATA)
-def domain_metadata(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
-    """Fetch the robots.txt and sitemap of every domain of a batch."""
-    batch, store = PartitionInfo.parse(context.partition_key), platform.data_root.store
-    report = survey(platform, batch.key, worker=context.run.run_id)
-    return {
-        "dagster/uri": store.uri(f"prod/{batch.folder}"),
-        "dagster/partition_row_count": sum(report.outcomes.values()),
-        "surveyed": report.surveyed,
-        "finished_before": report.finished_before,
-        "retries": report.retries,
-        "outcomes": markdown_table(("outcome", "domains"), report.outcomes.items()),
-        "slowest_hosts": markdown_table(("domain", "seconds"), report.slowest),
-        **{f"outcome_{name}": count for name, count in report.outcomes.items()},
-    }
+def domain_metadata(context: dg.AssetExecutionContext, platform: Platform) -> PartitionMetadata:
+    """Fetch the robots.txt and sitemap of every domain of batches."""
+    for key in context.partition_keys:
+        report = survey(platform, key, worker=context.run.run_id)
+        yield (
+            key,
+            {
+                "dagster/uri": platform.data_root.store.uri(
+                    f"prod/{PartitionInfo.parse(key).folder}"
+                ),
+                "dagster/partition_row_count": sum(report.outcomes.values()),
+                "surveyed": report.surveyed,
+                "finished_before": report.finished_before,
+                "retries": report.retries,
+                "outcomes": markdown_table(("outcome", "domains"), report.outcomes.items()),
+                "slowest_hosts": markdown_table(("domain", "seconds"), report.slowest),
+                **{f"outcome_{name}": count for name, count in report.outcomes.items()},
+            },
+        )
 
 
 @dataset_asset(DOMAIN_SURVEYS)

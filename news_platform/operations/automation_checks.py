@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from news_platform.composition.facts import (
+    RAW_NEWS,
     AutomationFacts,
     DaemonFacts,
     SensorFacts,
@@ -182,8 +183,10 @@ def _red_checks(facts: AutomationFacts) -> Diagnosis:
     if not red:
         return ok("checks", "no asset check is red")
     shown = [f"{asset}, {name}: {', '.join(keys[:_SHOWN])}" for (asset, name), keys in red.items()]
+    is_crawl = any(asset == RAW_NEWS for asset, _ in red)
+    page = "'A corrupt day'" if is_crawl else "the check's row"
     return wrong(
         "checks",
-        f"{len(shown)} are red, first {shown[0]}",
-        "see 'A corrupt day' in docs/runbook.md; the check's page in the UI says what to do",
+        f"{len(shown)} red: {'; '.join(shown[:_SHOWN])}",
+        f"see {page} in docs/runbook.md, and the check's description in the UI",
     )

@@ -37,6 +37,7 @@ def examine(resources: Resources, *, check_seconds: float = CHECK_SECONDS) -> It
 # The names under which a check that fails or hangs is reported.
 _CHECKS: tuple[tuple[str, Callable[[Resources], Diagnosis | Iterable[Diagnosis]]], ...] = (
     ("clock", checks.check_clock),
+    ("days", checks.check_days),
     ("tables", checks.check_tables),
     ("disk", checks.check_space),
     ("ledger", checks.check_ledger),

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from news_platform.errors import NewsPlatformError
 from news_platform.operations.checks import Diagnosis, Health, check_listeners, space_finding
 from news_platform.operations.doctor import examine
 from news_platform.rss.ledger.tables import FEEDS
+from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.sql.engine import migrate, open_engine
+from news_platform_tests.collected import MARKER
 from news_platform_tests.emulators.redis import redis_server
 from news_platform_tests.operations.conftest import Site
 
@@ -108,6 +111,16 @@ def test_a_ledger_of_another_version_or_damaged_is_wrong(site: Site) -> None:
     engine.dispose()
     found = _findings(site)["ledger"]
     assert found.state is Health.WRONG and "has revision 'another', expected" in found.meaning
+
+
+def test_a_day_whose_files_are_not_those_of_its_markers_is_wrong(site: Site) -> None:
+    store = site.resources().data_root.store
+    assert _findings(site)["days"].state is Health.OK
+    write_collected(store, replace(MARKER, warc="late.warc.gz", languages={"de": 3}, rows=3))
+    found = _findings(site)["days"]
+    assert found.state is Health.WRONG
+    assert "2025-11-01 is not as it was collected: " in found.meaning
+    assert "missing" in found.meaning and "'A corrupt day' in docs/runbook.md" in found.action
 
 
 def test_silent_feeds_are_a_warning(site: Site) -> None:

@@ -84,6 +84,9 @@ def test_a_corrupt_day_is_found_and_collected_again(finished_demo: Demo, tmp_pat
     whole = file.read_bytes()
     file.unlink()  # a copy has links to the files of the other demo
     file.write_bytes(whole[: len(whole) // 2])
+    found = _doctor(demo)["days"]  # before any check has seen it
+    assert found["state"] == "wrong" and day in found["meaning"]
+    assert "'A corrupt day'" in found["action"]
     collect, adopt = _commands("A corrupt day", DAY=day)
     assert _run(adopt, demo.environ).returncode == 0
     seen = _doctor(demo)["checks"]
@@ -92,7 +95,9 @@ def test_a_corrupt_day_is_found_and_collected_again(finished_demo: Demo, tmp_pat
     done = _run(collect, demo.environ)
     assert done.returncode == 0, done.stderr
     assert _run(adopt, demo.environ).returncode == 0
-    assert "raw_news" not in _doctor(demo)["checks"]["meaning"]
+    healed = _doctor(demo)
+    assert healed["days"]["state"] == "ok"
+    assert "raw_news" not in healed["checks"]["meaning"]
 
 
 def _doctor(demo: Demo) -> dict[str, dict[str, str]]:

@@ -228,7 +228,10 @@ def test_a_survey_pauses_between_requests_to_one_host_but_not_between_hosts(
     assert max(starts) - min(starts) < 2.0, "all hosts begin, as only three would be at work"
 
 
-RSL = b'<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>%s</license></content></rsl>'
+RSL = (
+    b'<rsl xmlns="https://rslstandard.org/rsl"><content url="/">'
+    b"<license>%s</license></content></rsl>"
+)
 NO_TRAINING = RSL % b'<prohibits type="usage">ai-train</prohibits>'
 
 

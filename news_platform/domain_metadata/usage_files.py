@@ -22,6 +22,7 @@ from news_platform.domain_metadata.signals.page_signals import (
     parse_html_signals,
 )
 from news_platform.domain_metadata.signals.robots_signals import license_urls
+from news_platform.domain_metadata.signals.verdict import MAX_AGE
 from news_platform.domain_metadata.signals.well_known import (
     is_llms_txt,
     parse_ai_txt,
@@ -97,11 +98,23 @@ class UsageFetcher:
         """Fetch further licences and the small files, those deferred before the others."""
         wanted = {url: "rsl" for url in licenses}
         wanted |= {f"{self.origin}{path}": name for name, path in SMALL_FILES.items()}
-        first = self.domain.previous.deferred if self.domain.previous else []
+        first = set(self.domain.previous.deferred if self.domain.previous else ())
+        if "well-known/trust.txt" in first:
+            first.add("trust.txt")  # its first place decides whether the second is asked for
         waited = {url: name for url, name in wanted.items() if file_key(name, url) in first}
         for url, name in {**waited, **wanted}.items():
             if name != "well-known/trust.txt" or not self._has_trust():
                 await self._fetch(name, url)
+        self._keep_unnamed_licenses()
+
+    def _keep_unnamed_licenses(self) -> None:
+        """Keep what licences stated that are not named today: they may be named again."""
+        previous = self.domain.previous.usage_files if self.domain.previous else {}
+        known = {one.url for one in self.files}
+        for one in previous.values():
+            is_recent = one.read_at is not None and self.domain.clock() - one.read_at <= MAX_AGE
+            if one.name == "rsl" and one.url not in known and is_recent:
+                self._keep(one, "not_named")
 
     def keep_all(self, reason: str) -> None:
         """Keep what was last read of every file, none of which may be asked for."""

@@ -120,8 +120,9 @@ AddressInfo = tuple[
 ]
 
 # `is_global` is True for these, yet they contain or reach another address: NAT64, Teredo, 6to4 and
-# its relays, mapped, translated and compatible IPv4, site-local IPv6, protocol assignments, and
-# the services of Azure's own hosts. Multicast is checked separately.
+# its relays, mapped, translated and compatible IPv4, site-local IPv6, protocol assignments,
+# the services of Azure's own hosts, and what later RFCs reserve for examples and segment routing.
+# Multicast is checked separately.
 _TUNNELS = tuple(
     ipaddress.ip_network(net)
     for net in (
@@ -136,6 +137,8 @@ _TUNNELS = tuple(
         "192.88.99.0/24",
         "192.0.0.0/24",
         "168.63.129.16/32",
+        "3fff::/20",
+        "5f00::/16",
     )
 )
 _NOTHING = NetworkAllowlist()

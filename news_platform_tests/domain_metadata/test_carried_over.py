@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -225,6 +226,66 @@ def test_a_survey_pauses_between_requests_to_one_host_but_not_between_hosts(
     assert min(b - a for found in times.values() for a, b in pairwise(found)) >= 0.1
     starts = [found[0] for found in times.values()]
     assert max(starts) - min(starts) < 2.0, "all hosts begin, as only three would be at work"
+
+
+RSL = (
+    b'<rsl xmlns="https://rslstandard.org/rsl"><content url="/">'
+    b"<license>%s</license></content></rsl>"
+)
+NO_TRAINING = RSL % b'<prohibits type="usage">ai-train</prohibits>'
+
+
+def survey_often(
+    store: ObjectStore, queue: DomainQueue, surveys: list[dict[str, Answer]], *, days: int = 7
+) -> list[str]:
+    """Survey one site again and again, each time with other answers; return the verdicts."""
+    found = []
+    for number, answers in enumerate(surveys):
+        at = START + timedelta(days=days * number)
+        batch = PartitionInfo.of("de", "media", at.date())
+        import_file(store, batch, name="x", body=research("a.example"))
+        queue_batch(batch, store=store, queue=queue, now=at)
+        with serve_in_thread(answers) as site:
+            web = FetchOptions(host_map={"a.example": ("127.0.0.1", site.port)})
+            survey_over_web(
+                batch,
+                web=web,
+                queue=queue,
+                store=store,
+                clock=partial(datetime.fromtimestamp, at.timestamp(), UTC),
+                seconds=time.time,
+                worker="w",
+                options=OPTIONS,
+            )
+        found += [usage_policy("a.example", "*", "ai_train", root=store).verdict]
+    return found
+
+
+def test_a_licence_that_was_not_named_for_a_week_is_not_forgotten(
+    local_store: ObjectStore, queue: DomainQueue
+) -> None:
+    naming = body(OPEN + b"License: https://a.example/license.xml\n")
+    surveys = [
+        {"/robots.txt": naming, "/license.xml": body(NO_TRAINING)},
+        {"/robots.txt": body(OPEN), "/license.xml": body(NO_TRAINING)},
+        {"/robots.txt": naming, "/license.xml": status(503)},
+    ]
+    verdicts = survey_often(local_store, queue, surveys)
+    assert verdicts == ["refuse", "unspecified", "refuse"]
+
+
+def test_the_second_place_of_trust_txt_does_not_count_beside_the_first(
+    local_store: ObjectStore, queue: DomainQueue
+) -> None:
+    lines = b"License: https://a.example/1.xml\nLicense: https://a.example/2.xml\n"
+    second = {"/.well-known/trust.txt": body(b"datatrainingallowed=no\n")}
+    surveys = [
+        # The second licence takes the request that the second place would have had.
+        {"/robots.txt": body(OPEN + lines), **second},
+        {"/robots.txt": body(OPEN), **second, "/trust.txt": body(b"datatrainingallowed=yes\n")},
+    ]
+    # What was absent is asked for again after a month.
+    assert survey_often(local_store, queue, surveys, days=35) == ["unspecified", "allow"]
 
 
 def test_verdicts_follow_what_was_last_read(local_store: ObjectStore, queue: DomainQueue) -> None:

@@ -24,6 +24,15 @@ www.forbes.com/sites/a/2024/01/02/tech/ sh=4b1c2d3e ss=ai
 www.bbc.co.uk/news/uk-68000001 at_medium=RSS&at_campaign=KARANGA ns_mchannel=social
 www.ft.com/content/0a1b2c3d-1111-2222-3333-444455556666 ftcamp=rss utm_id=2
 www.aljazeera.com/news/2024/1/9/strike traffic_source=rss utm_source=feed
+www.asahi.com/articles/ASS1A2B3CD.html iref=comtop_7_01 ref=rss
+www.bbc.com/news/world-europe-68000001 intlink_from_url=https://www.bbc.com/news xtor=AL-72
+www.cnbc.com/2024/01/09/fed.html __source=sharebar __source=twitter
+www.nytimes.com/2011/09/04/magazine/syrias-sons.html _r=1&hp src=tw&ref=magazine
+www.theguardian.com/books/2012/oct/29/prize INTCMP=SRCH gusrc=rss&feed=books
+www.vox.com/2024/1/9/24000001/court itm_source=navigation&itm_medium=site itm_campaign=rel
+www.wired.com/story/chips-war/ mbid=social_twitter bxid=5bd&cndid=1&utm_brand=wired
+www.repubblica.it/esteri/2024/01/09/news/voto-421 ref=RHLF-BG-P1-S1-T1 rss
+timesofindia.indiatimes.com/india/x/articleshow/106700001.cms from=mdr utm_source=contentofinterest
 """
 # Two addresses of one site that choose two articles.
 _DIFFERENT = """

@@ -192,15 +192,20 @@ def _robots_finding(
 def _bound(statements: Sequence[UseStatement], *, bot: str, own: bool) -> list[UseStatement]:
     """Return the statements that speak to a crawler.
 
-    One inside a group of robots.txt reaches only the crawlers that select that group, and so does
-    the licence document that such a line names.
+    One inside a group of robots.txt reaches only the crawlers that select that group. A licence
+    document speaks to those to whom a line, a header or an element names it.
     """
     names = {bot.lower(), product_token(bot)} if own else {bot.lower(), EVERYBODY}
     bound = [one for one in statements if not one.agents or names.intersection(one.agents)]
-    if licenses := {one.value for one in statements if one.label == "license"}:
-        others = licenses.difference(license_urls(bound, bot))
-        bound = [one for one in bound if one.system != "rsl" or one.source not in others]
-    return bound
+    if not any(one.system == "rsl" for one in bound):
+        return bound
+    named = license_urls(bound, bot)
+    # A source with a blank is a page that has the terms in itself.
+    return [
+        one
+        for one in bound
+        if one.system != "rsl" or one.label == "license" or " " in one.source or one.source in named
+    ]
 
 
 def _has_own_group(rules: Robots, bot: str) -> bool:

@@ -87,12 +87,14 @@ def test_a_robots_txt_is_read_as_its_sources_say(
 
 RSL = '<rsl xmlns="https://rslstandard.org/rsl">{}</rsl>'
 LICENSE = '<content url="{}"><license>{}</license></content>'
+LICENSE_URL = "https://a.example/license.xml"
+NAMED = UseStatement("rsl", "robots.txt", LICENSE_URL, "license", LICENSE_URL)
 
 
 def rsl(terms: str, *, url: str = "/") -> list[UseStatement]:
-    """Return the statements of a document with one content element."""
+    """Return the statements of a licence with one content element, and of the line naming it."""
     body = RSL.format(LICENSE.format(url, terms)).encode()
-    return parse_rsl(body, source="https://a.example/license.xml")
+    return [NAMED, *parse_rsl(body, source=LICENSE_URL)]
 
 
 @vectors("licences", ("terms", "path", "expected"))
@@ -105,7 +107,7 @@ def test_the_longest_path_of_a_licence_counts() -> None:
         LICENSE.format("/", '<prohibits type="usage">all</prohibits>')
         + LICENSE.format("/open/", '<permits type="usage">all</permits>')
     ).encode()
-    statements = parse_rsl(body, source="l")
+    statements = [NAMED, *parse_rsl(body, source=LICENSE_URL)]
     assert verdicts(statements, path="/open/1") == "aaaa"
     assert verdicts(statements, path="/closed") == "rrrr"
 
@@ -115,6 +117,10 @@ def test_a_document_that_is_not_a_licence_says_nothing(body: bytes, flag: str) -
     statements = parse_rsl(body, source="l")
     assert [flag in one.flags for one in statements] == [True]
     assert verdicts(statements) == "uuuu"
+
+
+def test_a_licence_that_is_named_no_longer_binds_nobody() -> None:
+    assert verdicts(rsl('<prohibits type="usage">all</prohibits>')[1:]) == "uuuu"
 
 
 def test_a_foreign_element_in_a_licence_is_ignored() -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from news_platform.articles.block_model import SCORE_UNIT, Trees, parse_trees
-from news_platform.articles.blocks import HEADINGS, TextBlocks, name_words, text_size
+from news_platform.articles.blocks import HEADINGS, TextBlocks, text_size
 from news_platform.articles.extract import InspectedPage
 from news_platform.html.jsonld import MetaTags
 
@@ -316,7 +316,7 @@ def _names_around(blocks: TextBlocks, kept: Iterable[int]) -> Collection[str]:
         element = blocks.holders[number]
         while element and element not in seen:
             seen.add(element)
-            found.update(name_words(blocks.elements[element], blocks.tags[element]))
+            found.update(blocks.names[element])
             element = blocks.parents[element]
     return found
 

@@ -25,7 +25,6 @@ from news_platform.articles.block_model import SCORE_UNIT, parse_trees
 from news_platform.articles.page_model import (
     ADDRESS_NUMBERS,
     WORD_PLACES,
-    PageFeatures,
     PageModel,
     PlacedOdds,
     feature_row,
@@ -181,7 +180,7 @@ def _at_root(row: PageRow) -> PageRow:
     """Return a list as the front page of its site: few labelled pages are at a root."""
     numbers = {**row.features.numbers, **dict.fromkeys(ADDRESS_NUMBERS, 0)}
     words = {**row.features.words, "path": frozenset[str]()}
-    return replace(row, features=PageFeatures(numbers, words))
+    return replace(row, features=replace(row.features, numbers=numbers, words=words))
 
 
 def word_odds(rows: Rows) -> PlacedOdds:

@@ -24,7 +24,7 @@ from news_platform.articles.blocks import (
     is_date,
     is_pointer,
 )
-from news_platform.text.normalize import normalize_letters
+from news_platform.text.normalize import normalize_letters, normalize_lines
 
 _SENTENCE_ENDS = frozenset(".!?…:;\"”»’'。！？)")
 # Characters that are counted, as bits of a table by code point; higher ones are counted as none.
@@ -259,7 +259,9 @@ def _text_columns(page: _Page) -> dict[str, Ints]:
 
 def _stated_columns(page: _Page, stated: StatedTexts) -> tuple[int, dict[str, Ints]]:
     """Return the block of the headline or -1, and how blocks agree with what the page states."""
-    letters = [normalize_letters(text[:_COMPARED_CHARS]) for text in page.blocks.texts]
+    # All texts at once, since most of them are short.
+    compared = "\n".join([text[:_COMPARED_CHARS] for text in page.blocks.texts])
+    letters = normalize_lines(compared).split("\n")
     title, summary = normalize_letters(stated.title), normalize_letters(stated.description)
     body = normalize_letters(stated.body) if len(stated.body) >= _MIN_STATED_BODY else ""
     known = [1 if len(text) > 4 and text[:80] in body else 0 for text in letters]

@@ -151,8 +151,9 @@ def kept_blocks(
     unsure = _unsure_threshold(columns["size"], scores)
     kept: list[int] = []
     most = -1
-    for threshold in thresholds[1:] if stated.is_news else thresholds:
-        chosen = _chosen(blocks, table, scores, min(threshold, unsure))
+    least = thresholds[1:] if stated.is_news else thresholds
+    for threshold in dict.fromkeys(min(one, unsure) for one in least):
+        chosen = _chosen(blocks, table, scores, threshold)
         expected = expected_f1(columns["size"], scores, chosen)
         if expected > most:
             kept, most = chosen, expected

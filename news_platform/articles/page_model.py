@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from news_platform.articles.block_model import SCORE_UNIT, Trees, parse_trees
-from news_platform.articles.blocks import HEADINGS, TextBlocks, name_words
+from news_platform.articles.blocks import HEADINGS, TextBlocks, text_size
 from news_platform.articles.extract import InspectedPage
 from news_platform.html.jsonld import MetaTags
 
@@ -70,14 +70,24 @@ _SAMPLE_CHARS = 20_000
 _LEAD_CHARS = 1_500
 _MOST = 1_000_000
 _MOST_ELEMENTS = 5_000
+# A shorter text without a stated date and an author is an apology, a notice or a teaser: one of
+# 2,021 labelled articles is so.
+_FEW_CHARACTERS = 300
+_STATED_SOURCES = frozenset(("json-ld", "meta", "microdata"))
+# So many linked headings with text below them are a list of other pages.
+_LISTED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PageFeatures:
-    """Numbers by name, -1 where a number is unknown, and sets of words by where they stand."""
+    """Numbers by name, -1 where a number is unknown, and sets of words by where they stand.
+
+    A page `says_little` if it has little text of its own and names neither its day nor its author.
+    """
 
     numbers: Mapping[str, int]
     words: Mapping[str, Collection[str]]
+    says_little: bool = False
 
 
 WORD_PLACES = ("labels", "names", "path", "lead")
@@ -104,7 +114,29 @@ def page_features(page: InspectedPage, html: str, url: str) -> PageFeatures:
         "path": frozenset(_WORD.findall(f"{parts.netloc.partition('.')[0]} {parts.path}".lower())),
         "lead": frozenset(_WORD.findall(page.article.clean_text[:_LEAD_CHARS].lower())),
     }
-    return PageFeatures(numbers, words)
+    return PageFeatures(numbers, words, _says_little(page))
+
+
+def _says_little(page: InspectedPage) -> bool:
+    article, place = page.article, page.body.place
+    if article.authors or article.published_at_source in _STATED_SOURCES:
+        return False
+    listed = _below_linked_headings(place.blocks, frozenset(place.kept))
+    others = sum(listed.values()) if len(listed) >= _LISTED else 0
+    return text_size(article.clean_text) - others < _FEW_CHARACTERS
+
+
+def _below_linked_headings(blocks: TextBlocks, kept: Collection[int]) -> Mapping[int, int]:
+    """Return the size of the kept text of and below each heading that links to another page."""
+    sizes: Counter[int] = Counter()
+    heading = -1
+    for number, text in enumerate(blocks.texts):
+        if blocks.tags[blocks.holders[number]] in HEADINGS:
+            is_link = blocks.link_chars[number] * 100 >= len(text) * _ALL_LINK
+            heading = number if is_link else -1
+        if heading >= 0 and number in kept:
+            sizes[heading] += text_size(text)
+    return sizes
 
 
 def _stated(page: InspectedPage, html: str) -> Mapping[str, int]:
@@ -284,7 +316,7 @@ def _names_around(blocks: TextBlocks, kept: Iterable[int]) -> Collection[str]:
         element = blocks.holders[number]
         while element and element not in seen:
             seen.add(element)
-            found.update(name_words(blocks.elements[element], blocks.tags[element]))
+            found.update(blocks.names[element])
             element = blocks.parents[element]
     return found
 
@@ -355,8 +387,9 @@ class PageModel:
 
     def score(self, features: PageFeatures) -> int:
         """Return the log-odds, in ten-thousandths, that such a page is an article."""
-        # Few labelled lists are as plain as those of small sites: the trees do not know them.
-        if features.numbers[TEASED] >= _MOSTLY_TEASED:
+        # Few labelled lists are as plain as those of small sites, and no labelled page is an error
+        # page: the trees do not know them.
+        if features.says_little or features.numbers[TEASED] >= _MOSTLY_TEASED:
             return _SURELY_NOT
         row = feature_row(features, self.numbers, self.odds)
         return int(self.trees.scores(row[None, :])[0])

@@ -9,7 +9,7 @@ CRAWL_EXTRACTOR = "4"
 CAPTURE_INDEX = "1"
 ARTICLE_EXTRACTOR = "6"
 # The decision whether a page is an article: its features and weights.
-PAGE_MODEL = "4"
+PAGE_MODEL = "5"
 CRAWL_ARTICLES = f"{ARTICLE_EXTRACTOR}-{PAGE_MODEL}"
 # Part of the names of staged files, so that a new format gets new files.
 STORE_FORMAT = "1"

@@ -51,6 +51,9 @@ _CONTROL_REFERENCE = re.compile(
     r"&#(?:0*([1-8]|1[124-9]|2\d|3[01]|127|129|141|143|144|157)(?!\d)"
     r"|[xX]0*([1-8bBcCeEfF]|1[0-9a-fA-F]|7[fF]|8[1dDfF]|9[0dD])(?![0-9a-fA-F]));?"
 )
+_CONTROL_BYTES = re.compile(_CONTROL_REFERENCE.pattern.encode())
+# Most pages have fewer references: to find their two bytes takes a tenth of a search.
+_FEW_REFERENCES = 40
 # Where Python's codec of that name has fewer characters than the browsers' decoder.
 _WIDER_CODECS = {
     "gbk": "gb18030",
@@ -219,9 +222,18 @@ def _decoded(body: bytes, encoding: str) -> DecodedPage:
 
 def _scrubbed(text: str, utf8: bytes, encoding: str) -> DecodedPage:
     clean = text if is_safe_utf8(utf8) else scrub_text(text)
-    if b"&#" in utf8 and _CONTROL_REFERENCE.search(clean):
+    if _has_control_reference(utf8):
         clean = _CONTROL_REFERENCE.sub(_resolved, clean)
     return DecodedPage(clean, utf8 if clean is text else clean.encode(), encoding)
+
+
+def _has_control_reference(utf8: bytes) -> bool:
+    at = utf8.find(b"&#")
+    for _ in range(_FEW_REFERENCES):
+        if at < 0 or _CONTROL_BYTES.match(utf8, at):
+            return at >= 0
+        at = utf8.find(b"&#", at + 2)
+    return at >= 0 and _CONTROL_BYTES.search(utf8, at) is not None
 
 
 def _resolved(found: re.Match[str]) -> str:

@@ -211,7 +211,7 @@ def _parsed(script: str) -> object:
     """Return the value of a JSON-LD script; a broken one states nothing."""
     try:
         value = _DECODER.decode(script.strip().removeprefix("\ufeff").rstrip(";"))
-        return scrub_json(value) if _RISKY_ESCAPE.search(script) else value
+        return scrub_json(value) if "\\" in script and _RISKY_ESCAPE.search(script) else value
     except (ValueError, RecursionError):
         return None
 
@@ -323,9 +323,9 @@ class MetaTags:
         self.values: dict[str, list[str]] = {}
         for element in root.iter("meta"):
             content = normalize_spaces(element.get("content") or "")
-            for key in ("property", "name", "itemprop"):
-                if content and element.get(key):
-                    self.values.setdefault(element.get(key).strip().lower(), []).append(content)
+            for key in ("property", "name", "itemprop") if content else ():
+                if name := element.get(key):
+                    self.values.setdefault(name.strip().lower(), []).append(content)
 
     def all(self, *names: str) -> Iterator[str]:
         """Yield every value under the names, name by name, in the order written."""

@@ -77,14 +77,32 @@ def test_the_path_alone_does_not_decide(address: str) -> None:
     assert not is_article(list_html(1), f"https://courier.example{address}")
 
 
-def test_no_error_page_that_answers_200_is_an_article() -> None:
+ERRORS = (Path(articles_tests.__file__).parent / "soft_404.txt").read_text().splitlines()
+# How sites set an error page: as a page, as an article, and above their latest articles.
+ERROR_PAGES = {
+    "page": "<main><h1>{title}</h1><p>{text}</p><p><a href='/'>The Courier</a></p></main>",
+    "article": "<article class='post'><h1 class='entry-title'>{title}</h1><div class='entry'>"
+    "<p>{text}</p><form><input type='search'></form></div></article>",
+    "latest": "<main><h1>{title}</h1><p>{text}</p>"
+    + "".join(
+        f"<div><h3><a href='/2024/{at}'>Bridge {at} is repaired, says council</a></h3><p>The "
+        f"council agreed on Tuesday to repair the old bridge after {at} years of debate.</p></div>"
+        for at in range(2, 10)
+    )
+    + "</main>",
+}
+
+
+@pytest.mark.parametrize("kind", ERROR_PAGES)
+def test_no_error_page_that_answers_200_is_an_article(kind: str) -> None:
     passed = []
-    for line in (Path(articles_tests.__file__).parent / "soft_404.txt").read_text().splitlines():
+    for line in ERRORS:
         language, title, text = line.split("|")
         html = (
-            f"<html lang='{language}'><head><title>{title} - The Courier</title></head><body><nav>"
-            f"<a href='/'>The Courier</a> <a href='/news'>News</a></nav><main><h1>{title}</h1>"
-            f"<p>{text}</p><p><a href='/'>The Courier</a></p></main></body></html>"
+            f"<html lang='{language}'><head><title>{title} - The Courier</title>"
+            f"<meta property='og:type' content='article'></head><body><nav>"
+            f"<a href='/'>The Courier</a> <a href='/news'>News</a></nav>"
+            f"{ERROR_PAGES[kind].format(title=title, text=text)}</body></html>"
         )
         if classify_page(CrawlPage("https://courier.example/news/bridge-1", html, 200)).row:
             passed.append(line)

@@ -180,11 +180,18 @@ def iter_responses(
     yield from iter_records(source, warc_name=warc_name, max_body_bytes=max_body_bytes)
 
 
-def first_record_day(stream: ByteSource) -> date | None:
-    """Return the day of the WARC-Date of the first record; None when it states none."""
+def first_record_day(stream: ByteSource, *, warc_name: str) -> date | None:
+    """Return the day of the WARC-Date of the first record; None when it states none.
+
+    Raise InputError for an ARC file.
+    """
     source = PushbackReader(stream)
-    is_gzip = source.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
-    reader = next(iter_member_groups(source)) if is_gzip else PlainStream(source)
+    start = source.peek(_HEADER_BYTES)
+    reader: MemberGroup | PlainStream = PlainStream(source)
+    if start.startswith(GZIP_MAGIC):
+        reader = group = next(iter_member_groups(source))
+        start = group.head
+    _refuse_arc(start, warc_name)
     with suppress(OSError, ValueError):
         for record in _fastwarc_records(reader):
             return date.fromisoformat((record.headers.get("WARC-Date") or "")[:10])

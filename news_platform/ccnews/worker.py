@@ -142,19 +142,13 @@ def collect_warc(
 ) -> Collected:
     """Collect the task's WARC from an open source and return its marker."""
     day = _read_day(task, source)
-    shared = crawl_fields(day, source.uri(task.path))
-    # A truncated download ends like a complete one in obstore and in fastwarc; the size reveals it.
-    with (
-        source.stream(task.path, expected_size=task.size_bytes) as stream,
-        _unchanged(source, task.path, stream),
-    ):
-        _require_offsets(task, stream)
+    with _unchanged_stream(task, source) as stream:
         digesting = DigestingStream(stream)
         takedowns = Takedowns.read(root, now=task.now)
         written, dropped, truncated_at = write_pages(
             progress.wrap(digesting),
             task,
-            shared=shared,
+            shared=crawl_fields(day, source.uri(task.path)),
             scratch=scratch,
             progress=progress,
             takedowns=takedowns,
@@ -182,12 +176,16 @@ def collect_warc(
             dropped_responses=_rows(written, DROPPED_RESPONSES),
         )
     publish_warc(root, marker, written)
-    # Half an hour may have passed since the requests were read: what came meanwhile is removed
-    # from the published files, by whoever is first.
-    if Takedowns.read(root, now=task.now).fingerprint != takedowns.fingerprint:
+    _obey_later(root, task, takedowns, day)
+    return marker
+
+
+def _obey_later(root: ObjectStore, task: CollectTask, known: Takedowns, day: date) -> None:
+    """Let what was taken down since `known` was read be removed, by whoever is first."""
+    # Half an hour may have passed.
+    if Takedowns.read(root, now=task.now).fingerprint != known.fingerprint:
         for table in (RAW_NEWS, *SIDE_TABLES):
             mark_late(root, table.name, [day.isoformat()])
-    return marker
 
 
 def _rows(written: WrittenWarc, table: Dataset) -> int:
@@ -204,18 +202,21 @@ def _require_offsets(task: CollectTask, stream: ByteStream) -> None:
 
 
 @contextmanager
-def _unchanged(source: ObjectStore, path: str, stream: ByteStream) -> Iterator[None]:
-    """Raise StorageError if the WARC was overwritten, replaced or deleted inside the block.
+def _unchanged_stream(task: CollectTask, source: ObjectStore) -> Iterator[ByteStream]:
+    """Open the WARC; raise StorageError if it is replaced, cut or deleted while it is read.
 
     A file overwritten in place ends without an error, but its rows belong to two versions.
     """
-    try:
-        yield
-    except InputError:
-        # A mix of two versions looks damaged, which no retry would cure.
-        _require_version(source, path, stream)
-        raise
-    _require_version(source, path, stream)
+    # A truncated download ends like a complete one in obstore and in fastwarc; the size reveals it.
+    with source.stream(task.path, expected_size=task.size_bytes) as stream:
+        _require_offsets(task, stream)
+        try:
+            yield stream
+        except InputError:
+            # A mix of two versions looks damaged, which no retry would cure.
+            _require_version(source, task.path, stream)
+            raise
+        _require_version(source, task.path, stream)
 
 
 def _require_version(source: ObjectStore, path: str, stream: ByteStream) -> None:
@@ -310,7 +311,7 @@ def _read_day(task: CollectTask, source: ObjectStore) -> date:
     day = warc_day(task.warc_name)
     if day is None:
         with source.stream(task.path) as stream:
-            day = first_record_day(stream)
+            day = first_record_day(stream, warc_name=task.warc_name)
     if day and day > last_day(task.now.date()):
         raise InputError(
             f"WARC {task.warc_name!r} is of {day}, which has not come: correct its name or the "

@@ -127,10 +127,16 @@ def test_brackets_around_a_target_address_are_removed() -> None:
 
 
 def test_a_file_without_any_date_has_no_day() -> None:
-    assert first_record_day(stream(b"garbage")) is None
+    assert first_record_day(stream(b"garbage"), warc_name="x") is None
     undated = PAGES[0].dumped().replace(b"WARC-Date: 2", b"WARC-Date: x")
-    assert first_record_day(stream(undated)) is None
-    assert first_record_day(stream(b"WARC/1.0\r\nContent-Length: 0\r\n\r\n\r\n\r\n")) is None
+    assert first_record_day(stream(undated), warc_name="x") is None
+    for arc in (b"filedesc://x.arc 0", gzip.compress(b"filedesc://x.arc 0")):
+        with pytest.raises(InputError, match="is an ARC file"):
+            first_record_day(stream(arc), warc_name="x.arc")
+    assert (
+        first_record_day(stream(b"WARC/1.0\r\nContent-Length: 0\r\n\r\n\r\n\r\n"), warc_name="x")
+        is None
+    )
 
 
 PAGE = page(1)

@@ -99,6 +99,13 @@ def test_feeds_are_links_of_a_feed_type() -> None:
         FeedLink("https://a.example/atom", "application/atom+xml", None),
     )
     assert feed_links(HTMLTree.parse(""), b"", url="https://b.example/1") == ()
+    # Anywhere in the page, and relative to its base element.
+    link = '<link rel="alternate" type="application/rss+xml" href="{}">'
+    html = f'<head>{link.format("/1")}</head><p>{link.format("2")}</p><base href="https://c.example/x/">'
+    assert [one.url for one in feed_links(HTMLTree.parse(html), html.encode(), url="")] == [
+        "https://c.example/1",
+        "https://c.example/x/2",
+    ]
 
 
 STORY = {"@type": "NewsArticle", "headline": "Bridge opens", "datePublished": "2025-11-01"}

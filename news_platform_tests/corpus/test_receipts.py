@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from news_platform.corpus.export import verify_export
 from news_platform.corpus.export.filtering import (
     ExportSelection,
     QuotedStatement,
@@ -224,7 +225,7 @@ LIES = {
     "offset": ("record_offset", 7, "no record at"),
     "digest": ("payload_digest", "sha1:AAAA", "the payload is another"),
     "time": ("fetched_at", AT + timedelta(hours=1), "fetched at"),
-    "text": ("text", "\n".join(sentences(99)), "0% of its sentences"),
+    "text": ("text", "\n".join(sentences(99)), "only 0% of its sentences"),
 }
 
 
@@ -251,6 +252,53 @@ def test_a_signer_who_lies_is_found_by_the_records(
     assert (code, message in found) == (1, True), found
 
 
+PAGES = {
+    "a page in the charset of its own meta element": (
+        b'<meta charset="iso-8859-9"><p>%s</p>'
+        % "İstanbul'da kar ne zaman yağacak?".encode("cp1254"),
+        "İstanbul'da kar ne zaman yağacak?",
+    ),
+    "a text that only a script holds": (
+        b'<script type="application/ld+json">{"articleBody": "Ust\\u0105pi\\u0142 rz\\u0105d."}'
+        b"</script><p>Menu</p>",
+        "Ustąpił rząd.",
+    ),
+    "tags that are text": (b"<xmp><b>Bold</b> is <i>not</i></xmp>", "<b>Bold</b> is <i>not</i>"),
+    "entities and tags within words": (b"<p>Caf&eacute; <b>o</b>pen.</p>", "Café open."),
+}
+
+
+@pytest.mark.parametrize(("page", "text"), PAGES.values(), ids=PAGES)
+def test_the_text_of_an_honest_page_is_found_however_it_is_written(page: bytes, text: str) -> None:
+    texts = list(verify_export.iter_texts({}, page))
+    assert any(verify_export.letters(text) in found for found in texts)
+    assert not any(verify_export.letters("Another text.") in found for found in texts)
+
+
+def test_many_rows_are_checked_by_several_processes(
+    local_store: ObjectStore, key: Path, tmp_path: Path
+) -> None:
+    count = 2 * verify_export.AT_ONCE + 1
+    rows = [article(f"https://a.example/{n}", " ".join(sentences(n, 3))) for n in range(count)]
+    store_articles(local_store, DAY, rows, tmp_path)
+    folder = export(local_store, tmp_path / "out", key, file_format="jsonl")
+    code, text = verify(folder, "--key", str(tmp_path / "public.pem"))
+    assert (code, f"rows: {count}, rows without their record at hand: {count}" in text) == (0, True)
+    (tmp_path / "list.txt").write_text(f"a.example/{count - 1}\n")
+    code, text = verify(folder, "--list", str(tmp_path / "list.txt"))
+    assert (code, text.count("is on a list")) == (1, 1), text
+
+
+@pytest.mark.parametrize("name", ["statements.jsonl", "manifest.json"])
+def test_an_export_that_lacks_a_file_is_wrong_and_no_traceback(
+    crawled: ObjectStore, tmp_path: Path, name: str
+) -> None:
+    folder = export(crawled, tmp_path / "out", None)
+    (folder / name).unlink()
+    code, text = verify(folder)
+    assert (code, name in text, "something is wrong" in text) == (1, True, True)
+
+
 @pytest.mark.parametrize(
     ("entry", "is_found"),
     [
@@ -260,11 +308,18 @@ def test_a_signer_who_lies_is_found_by_the_records(
         ("a.example/10", False),
         ("# b.example", False),
         ("example", False),
+        ('["c.example", "b.example"]', True),
+        ("b.example;2026-01-01", True),
+        ("https://*.b.example/*", True),
+        ("bücher.example", True),
     ],
 )
 def test_no_row_of_an_opt_out_list_is_inside(
     crawled: ObjectStore, tmp_path: Path, entry: str, is_found: bool
 ) -> None:
+    hosts = ("a.example", "b.example", "xn--bcher-kva.example")
+    rows = [article(f"https://{host}/1", f"A text of {host}.") for host in hosts]
+    store_articles(crawled, DAY, rows, tmp_path)
     folder = export(crawled, tmp_path / "out", None)
     (tmp_path / "list.txt").write_text(f"{entry}\n", encoding="utf-8")
     assert verify(folder, "--list", str(tmp_path / "list.txt"))[0] == int(is_found)

@@ -2,16 +2,12 @@
 
 python verify_export.py EXPORT --key PUBLIC.pem [--warcs FOLDER] [--list FILE]...
 
-The public key must come from the signer by another way: a key inside the export proves nothing.
-With --key, every change to a signed export by somebody else is found. With --warcs, every row of
-the crawl is compared with its record, also if the signer lies. With --list, no row may be of a
-domain, folder or address of an opt-out list. Rows of feeds name only when they were fetched: their
-pages can be checked while their publisher, or the exporter, keeps them.
-
-It needs Python 3.11, pyarrow, and cryptography for --key. Exit code 0: nothing is wrong.
+--key finds every change to a signed export by somebody else; get the key from the signer by another
+way: one inside the export proves nothing. --warcs compares every row of the crawl with its record,
+also if the signer lies; rows of feeds have none. --list finds rows of an opt-out list. It needs
+Python 3.11, pyarrow, and cryptography for --key, and exits with 0 if nothing is wrong.
 """
 
-import argparse
 import base64
 import hashlib
 import html
@@ -19,136 +15,124 @@ import json
 import re
 import sys
 import zlib
+from argparse import ArgumentParser, RawTextHelpFormatter
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from datetime import datetime
+from itertools import islice
+from multiprocessing import cpu_count, get_context
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 Row = dict[str, Any]
 CHECKED: Counter[str] = Counter()
-REFUSALS = {"refuse", "conflicting"}
-LEAST_SENTENCES = 0.9
+AT_ONCE = 500
 SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|\n")
-TAG = re.compile(r"<!--.*?-->|<[^>]*>", re.S)
+# Begins with a character that is searched for quickly; scripts are left out with their text.
+TAG = re.compile(
+    r"(?is)<(?:!--.*?--|(?:script|style)\b[^<]*(?:<(?!/s(?:cript|tyle))[^<]*)*</\w+\s*|[^>]*)>"
+)
+ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]")
+HEADER = re.compile(r"^([^:\s]+):[ \t]*(.*?)\s*$", re.M)
 SPACE = re.compile(r"[\W_]+")
 CHARSET = re.compile(rb"charset=[\"' ]*([\w-]+)", re.I)
 
 
-def say(text: str) -> None:
-    """Print a line."""
-    sys.stdout.write(f"{text}\n")
-
-
 def wrong(text: str) -> None:
-    """Count a problem, and print the first fifty."""
-    CHECKED["problems"] += 1
-    if CHECKED["problems"] <= 50:
-        say(f"WRONG {text}")
+    """Note a problem."""
+    CHECKED[f"WRONG {text}"] += 1
 
 
 def check_signature(folder: Path, key: Path | None) -> None:
     """Check that the holder of the key signed the manifest."""
     if key is None:
-        say("No --key: who made this export is not checked. A key inside it would prove nothing.")
+        sys.stdout.write("No --key: signature not checked. A key inside it would prove nothing.\n")
         return
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
-        public = load_pem_public_key(key.read_bytes())
-        if not isinstance(public, Ed25519PublicKey):
-            raise ValueError("not an Ed25519 key")
-        signature = base64.b64decode((folder / "manifest.sig").read_bytes())
-        public.verify(signature, (folder / "manifest.json").read_bytes())
+        public: Any = load_pem_public_key(key.read_bytes())
+        signature = (folder / "manifest.sig").read_bytes()
+        public.verify(base64.b64decode(signature), (folder / "manifest.json").read_bytes())
         CHECKED["signatures"] += 1
-    except FileNotFoundError as error:
-        wrong(f"manifest.json is not signed, or there is no key: {error.filename}")
-    except (InvalidSignature, ValueError):
-        wrong("manifest.sig is not the signature of manifest.json by this key")
+    except (OSError, InvalidSignature, TypeError, ValueError) as error:
+        wrong(f"manifest.json is not signed by this key ({error!r})")
 
 
-def check_files(folder: Path, manifest: Row) -> None:
+def check_files(folder: Path, wanted: dict[str, str]) -> None:
     """Check that the files are exactly those of the manifest."""
-    wanted = manifest["files"]
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(names - set(wanted) - {"manifest.json", "manifest.sig"}):
-        wrong(f"{name} is not in the manifest")
-    for shard in manifest["shards"]:
-        if wanted.get(shard["path"]) != shard["sha256"]:
-            wrong(f"{shard['path']}: the manifest names two digests")
-    for name, digest in wanted.items():
-        if name not in names:
-            wrong(f"{name} is missing")
-            continue
-        with (folder / name).open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                wrong(f"{name} is another file than the manifest names")
+    found = {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    for name in sorted({*found, *wanted} - {"manifest.json", "manifest.sig"}):
         CHECKED["files"] += 1
+        if found.get(name) != wanted.get(name):
+            wrong(f"{name} is missing, or another file than the manifest names")
 
 
-def read_statements(folder: Path) -> Row:
-    """Return the statements by id; the id is the digest of the other fields."""
-    found = {}
-    for line in (folder / "statements.jsonl").read_text("utf-8").splitlines():
+def read_statements(folder: Path) -> set[str]:
+    """Return the ids of the statements; an id is the digest of the other fields."""
+    found = set()
+    for line in (folder / "statements.jsonl").open(encoding="utf-8", newline="\n"):
         statement = json.loads(line)
-        name = statement.pop("id")
+        found.add(name := statement.pop("id"))
         if hashlib.sha256(json.dumps(statement).encode()).hexdigest()[:16] != name:
             wrong(f"statement {name} was changed")
-        found[name] = statement
     return found
 
 
-def rows_of(path: Path) -> Iterator[Row]:
-    """Yield the rows of a shard, up to where it cannot be read."""
-    try:
-        if path.suffix == ".parquet":
-            for batch in pq.ParquetFile(path).iter_batches(1000):
-                yield from batch.to_pylist()
-        else:
-            with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as stream:
-                yield from map(json.loads, stream.read().decode().rstrip("\n").split("\n"))
-    except (OSError, ValueError) as error:
-        wrong(f"{path.name} cannot be read: {error}")
+def rows_of(path: Path, part: int, parts: int) -> Iterator[Row]:
+    """Yield the rows of every `parts`-th batch of a shard."""
+    if path.suffix == ".parquet":
+        for batch in islice(pq.ParquetFile(path).iter_batches(AT_ONCE), part, None, parts):
+            yield from batch.to_pylist()
+    else:
+        lines = pa.input_stream(str(path)).read().decode().rstrip("\n").split("\n")
+        for start in range(part * AT_ONCE, len(lines), parts * AT_ONCE):
+            yield from map(json.loads, lines[start : start + AT_ONCE])
 
 
-def check_policy(row: Row, statements: Row, rules: list[str]) -> None:
+def check_policy(row: Row, statements: set[str], rules: list[str]) -> None:
     """Check that nothing is refused, and that every statement named is shipped."""
-    stated = {usage["rule"]: usage for usage in row["usage"]}
-    for rule in set(rules) - set(stated):
+    for rule in set(rules) - {usage["rule"] for usage in row["usage"]}:
         wrong(f"{row['id']}: no verdict about {rule}")
-    for rule, usage in stated.items():
-        if usage["verdict"] in REFUSALS:
-            wrong(f"{row['id']}: {rule} is refused")
+    for usage in row["usage"]:
+        if usage["verdict"] in ("refuse", "conflicting"):
+            wrong(f"{row['id']}: {usage['rule']} is refused")
         if usage["verdict"] == "allow" and not usage["statements"]:
-            wrong(f"{row['id']}: no statement allows {rule}")
-        for name in set(usage["statements"]) - set(statements):
+            wrong(f"{row['id']}: no statement allows {usage['rule']}")
+        for name in set(usage["statements"]) - statements:
             wrong(f"{row['id']}: statement {name} is not in the export")
 
 
-def read_entries(files: list[Path]) -> list[str]:
-    """Return the entries of opt-out lists: one per line, before any comma."""
-    lines = [line.strip().lower() for file in files for line in file.read_text().splitlines()]
-    found = [line.split(",")[0].strip() for line in lines if line and not line.startswith("#")]
-    return [entry.partition("://")[2] or entry for entry in found]
+def read_entries(files: list[Path]) -> set[str]:
+    """Return the entries of opt-out lists: one per line, before any comma, or strings in JSON."""
+    found = set()
+    for text in (file.read_text("utf-8-sig") for file in files):
+        is_json = text.lstrip()[:1] in ("[", "{")
+        for line in re.findall(r'"([^"]*)"(?!\s*:)', text) if is_json else text.splitlines():
+            entry = re.split(r"[,;\t]|\s#", line)[0].strip(' "').lower()
+            host, slash, path = (entry.partition("://")[2] or entry).rstrip("/*").partition("/")
+            with suppress(UnicodeError):
+                host = host.encode("idna").decode()
+            found.add(host.removeprefix("*.").removeprefix("www.") + slash + path)
+    return found
 
 
-def is_covered(url: str, entries: list[str]) -> bool:
-    """Return whether an entry names the address, a folder above it, or its domain."""
-    rest = url.lower().partition("://")[2].removeprefix("www.").rstrip("/")
-    host = rest.partition("/")[0].partition(":")[0]
-    for entry in entries:
-        name = entry.removeprefix("www.").rstrip("/")
-        if rest == name or rest.startswith(f"{name}/"):
-            return True
-        if "." in name and "/" not in name and f".{host}".endswith(f".{name}"):
-            return True
-    return False
+def covering(url: str) -> list[str]:
+    """Return the entries that would cover an address: itself, its folders, its domains."""
+    parts = url.lower().partition("://")[2].removeprefix("www.").rstrip("/").split("/")
+    labels = parts[0].partition(":")[0].split(".")
+    folders = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    return folders + [".".join(labels[start:]) for start in range(len(labels) - 1)]
 
 
 def read_record(path: Path, row: Row) -> tuple[Row, Row, bytes]:
@@ -158,31 +142,30 @@ def read_record(path: Path, row: Row) -> tuple[Row, Row, bytes]:
         body = file.read(row["record_length"])
     if body[:2] == b"\x1f\x8b":
         body = zlib.decompressobj(31).decompress(body)
-    head, _, rest = body.partition(b"\r\n\r\n")
-    warc = headers(head)
-    http, _, payload = rest[: int(warc["content-length"])].partition(b"\r\n\r\n")
-    return warc, headers(http), payload
+    head, http, payload = body.split(b"\r\n\r\n", 2)
+    warc, fields = (
+        {name.lower(): value for name, value in HEADER.findall(part.decode("utf-8", "replace"))}
+        for part in (head, http)
+    )
+    return warc, fields, payload[: int(warc["content-length"]) - len(http) - 4]
 
 
-def headers(head: bytes) -> Row:
-    """Return header lines by their names in lower case."""
-    lines = (line.partition(":") for line in head.decode("utf-8", "replace").split("\r\n")[1:])
-    return {name.strip().lower(): value.strip() for name, _, value in lines}
+def letters(text: str) -> str:
+    """Return the letters and digits of a text."""
+    return SPACE.sub("", "".join(html.unescape(text).lower().split()))
 
 
-def page_text(http: Row, payload: bytes) -> str:
-    """Return the letters and digits of a page without its tags."""
-    if payload[:2] == b"\x1f\x8b":
+def iter_texts(http: Row, payload: bytes) -> Iterator[str]:
+    """Yield a page without its tags and scripts, then with them, as each charset reads it."""
+    with suppress(zlib.error):
         payload = zlib.decompressobj(31).decompress(payload)
-    stated = CHARSET.search(http.get("content-type", "").encode()) or CHARSET.search(payload[:4096])
-    text = payload.decode("utf-8", "replace")
-    if "\ufffd" in text:
-        charset = stated[1].decode().lower() if stated else "utf-8"
-        try:
-            text = payload.decode("cp1252" if charset == "utf-8" else charset, "replace")
-        except LookupError:
-            CHECKED["pages of an unknown charset"] += 1
-    return SPACE.sub("", html.unescape(TAG.sub(" ", text))).lower()
+    stated = CHARSET.findall(http.get("content-type", "").encode() + b"\n" + payload[:4096])
+    for charset in dict.fromkeys(("utf-8", *(one.decode().lower() for one in stated), "cp1252")):
+        with suppress(LookupError):
+            text = payload.decode(charset, "replace")
+            yield letters(TAG.sub(" ", text))
+            plain = ESCAPE.sub(lambda it: chr(int(it[1], 16)) if it[1] else " ", text)
+            yield letters(plain)
 
 
 def check_record(path: Path, row: Row) -> None:
@@ -194,56 +177,72 @@ def check_record(path: Path, row: Row) -> None:
         wrong(f"{row['id']}: no record at {row['warc']}@{row['record_offset']} ({error!r})")
         return
     CHECKED["records"] += 1
-    digest = "sha1:" + base64.b32encode(hashlib.sha1(payload).digest()).decode()
-    if row["payload_digest"] is None:
-        CHECKED["records without a digest"] += 1
-    elif row["payload_digest"].lower() != digest.lower():
+    digest = f"sha1:{base64.b32encode(hashlib.sha1(payload).digest()).decode()}"
+    CHECKED["records without a digest"] += row["payload_digest"] is None
+    if (row["payload_digest"] or digest).lower() != digest.lower():
         wrong(f"{row['id']}: the payload is another than its digest says")
-    host = urlsplit(warc.get("warc-target-uri", "")).hostname or ""
-    if not f".{host}".endswith(f".{row['domain']}"):
-        wrong(f"{row['id']}: the record is of {host!r}")
-    stated = row["fetched_at"]
-    if fetched_at != (datetime.fromisoformat(stated) if isinstance(stated, str) else stated):
-        wrong(f"{row['id']}: fetched at {fetched_at}, not at {stated}")
-    page = page_text(http, payload)
-    parts = [part for it in SENTENCE.split(row["text"]) if (part := SPACE.sub("", it).lower())]
-    share = sum(part in page for part in parts) / max(len(parts), 1)
-    if share < LEAST_SENTENCES:
-        wrong(f"{row['id']}: {share:.0%} of its sentences are in the record")
+    if row["domain"].removeprefix("www.") not in covering(warc.get("warc-target-uri", "")):
+        wrong(f"{row['id']}: the record is of {warc.get('warc-target-uri')!r}")
+    if fetched_at != datetime.fromisoformat(str(row["fetched_at"])):
+        wrong(f"{row['id']}: fetched at {fetched_at}, not at {row['fetched_at']}")
+    missing = sentences = [part for it in SENTENCE.split(row["text"]) if (part := letters(it))]
+    for page in iter_texts(http, payload):
+        missing = [part for part in missing if part not in page]
+        if len(missing) <= len(sentences) * 0.1:
+            return
+    wrong(f"{row['id']}: only {1 - len(missing) / len(sentences):.0%} of its sentences are in it")
+
+
+def check_rows(given: Any, shard: Row, part: int, parts: int) -> Counter[str]:
+    """Check every `parts`-th batch of rows of a shard, and return what was counted."""
+    CHECKED.clear()
+    for row in rows_of(given.export / shard["path"], part, parts):
+        CHECKED["rows"] += 1
+        check_policy(row, given.statements, given.rules)
+        if not given.entries.isdisjoint(covering(row["url"])):
+            wrong(f"{row['id']}: {row['url']} is on a list")
+        warc = given.warcs / row["warc"] if given.warcs and row["warc"] else None
+        if warc is None or not warc.exists() or row["record_length"] is None:
+            CHECKED["rows without their record at hand"] += 1
+        else:
+            check_record(warc, row)
+    return CHECKED.copy()
+
+
+def check_export(given: Any) -> Counter[str]:
+    """Check everything; return what was counted. Many rows are shared by several processes."""
+    check_signature(given.export, given.key)
+    manifest = json.loads((given.export / "manifest.json").read_text("utf-8"))
+    check_files(given.export, manifest["files"])
+    given.statements, given.entries = read_statements(given.export), read_entries(given.list)
+    given.rules, found = manifest["selection"]["rules"], CHECKED.copy()
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for shard in manifest["shards"]:
+            parts = min(cpu_count(), shard["articles"] // AT_ONCE + 1)
+            tasks = [given] * parts, [shard] * parts, range(parts), [parts] * parts
+            counts = sum((pool.map if parts > 1 else map)(check_rows, *tasks), Counter())
+            if counts["rows"] != shard["articles"]:
+                counts[f"WRONG {shard['path']} has {counts['rows']} rows"] += 1
+            found += counts
+    return found
 
 
 def main() -> int:
     """Check the export that the command line names."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter)
     parser.add_argument("export", type=Path)
     parser.add_argument("--key", type=Path, help="public Ed25519 key of the signer, PEM")
     parser.add_argument("--warcs", type=Path, help="folder with the WARC files")
     parser.add_argument("--list", type=Path, action="append", default=[], help="opt-out list")
-    given = parser.parse_args()
-    check_signature(given.export, given.key)
-    manifest = json.loads((given.export / "manifest.json").read_text("utf-8"))
-    check_files(given.export, manifest)
-    statements, entries = read_statements(given.export), read_entries(given.list)
-    for shard in manifest["shards"]:
-        count = 0
-        for row in rows_of(given.export / shard["path"]):
-            count += 1
-            check_policy(row, statements, manifest["selection"]["rules"])
-            if entries and is_covered(row["url"], entries):
-                wrong(f"{row['id']}: {row['url']} is on a list")
-            path = given.warcs / row["warc"] if given.warcs and row["warc"] else None
-            if path is None or not path.exists() or row["record_length"] is None:
-                CHECKED["rows without their record at hand"] += 1
-            else:
-                check_record(path, row)
-        CHECKED["rows"] += count
-        if count != shard["articles"]:
-            wrong(f"{shard['path']} has {count} rows, the manifest {shard['articles']}")
-    say(", ".join(f"{what}: {count}" for what, count in sorted(CHECKED.items())))
-    say("something is wrong" if CHECKED["problems"] else "nothing is wrong")
-    return 1 if CHECKED["problems"] else 0
+    try:
+        found = check_export(parser.parse_args())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = CHECKED + Counter([f"WRONG this export cannot be read to its end: {error}"])
+    problems = [text for text in found if text.startswith("WRONG")]
+    counted = ", ".join(f"{name}: {found[name]}" for name in sorted({*found} - {*problems}))
+    verdict = "something is wrong" if problems else "nothing is wrong"
+    sys.stdout.write("\n".join((*problems[:50], counted, verdict, "")))
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ news["domain_catalog"].sort("records", descending=True).head(5).collect()
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -184,6 +184,22 @@ class NewsData:
         read = partial(read_rows, self._store)
         texts = tuple(with_snippets(query, answer.hits, read)) if snippets else ()
         return SearchPage(answer, texts)
+
+    def unmatched_values(self, query: str, options: SearchOptions) -> list[str]:
+        """Return a line for each chosen language and domain that no article that matches has."""
+        lines = []
+        for name, values, wider in (
+            ("language", options.languages, replace(options, languages=(), facets=("language",))),
+            ("domain", options.domains, replace(options, domains=(), facets=("domain",))),
+        ):
+            known = self.search(query, wider, snippets=False).answer.facets[name] if values else {}
+            lines += [
+                f"no article of {name} {value!r} matches: {did_you_mean(value, known)}"
+                for value in values
+                # Without any, the query itself finds nothing.
+                if known and value not in known
+            ]
+        return lines
 
     def explain(self, subject: str) -> Explanation:
         """Return all that is known about a URL, a domain or a feed, in any spelling.

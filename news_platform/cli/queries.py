@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import date
 from io import BytesIO
 from pathlib import Path
@@ -36,7 +36,7 @@ from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.engines import remove_gone
 from news_platform.storage.units import stale_units
-from news_platform.text.readable import did_you_mean, spreadsheet_cell
+from news_platform.text.readable import spreadsheet_cell
 
 _BAR_WIDTH = 40
 _FORMATS = ("csv", "json", "parquet")
@@ -231,8 +231,8 @@ def search(
     is_table = shape != "text" and not as_json and not only_count
     news = open_root(resources.settings.root)
     page = news.search(query, options, snippets=not (is_table or only_count))
-    if not page.answer.count:
-        _name_known_values(news, query, options)
+    for line in [] if page.answer.count else news.unmatched_values(query, options):
+        click.echo(line, err=True)
     if only_count:
         days = dict(sorted(page.answer.facets["day"].items()))
         return Output({"count": page.answer.count, "days": days}, _plot(page.answer.count, days))
@@ -246,19 +246,6 @@ def search(
     hits = pl.DataFrame(rows, schema=_HIT_COLUMNS, infer_schema_length=None)
     echo(hits.write_csv() if shape == "csv" else hits.write_ndjson(), nl=False)
     return None
-
-
-def _name_known_values(news: NewsData, query: str, options: SearchOptions) -> None:
-    """Print which languages or domains have articles where a filter leaves none."""
-    for name, values, wider in (
-        ("language", options.languages, replace(options, languages=(), facets=("language",))),
-        ("domain", options.domains, replace(options, domains=(), facets=("domain",))),
-    ):
-        if values:
-            known = news.search(query, wider, snippets=False).answer.facets[name]
-            if unknown := [one for one in values if one not in known]:
-                cure = did_you_mean(unknown[0], known)
-                click.echo(f"no article of {name} {unknown[0]!r} matches: {cure}", err=True)
 
 
 def _build_indexes(resources: Resources, *, allow_removal: bool) -> str:

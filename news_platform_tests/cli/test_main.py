@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from news_platform.cli.command import as_text
 from news_platform.cli.main import main
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import open_store
@@ -73,6 +74,28 @@ def test_a_taken_port_is_one_line_with_the_cure(tmp_path: Path) -> None:
         root = str(tmp_path / "root")
         done = process("dev", "--port", port, "--root", root, DAGSTER_HOME=str(tmp_path))
     _assert_one_line(done, port, "PORT=")
+
+
+def test_a_pipe_that_is_closed_early_ends_a_command_without_a_word(tmp_path: Path) -> None:
+    claim_root(open_store(str(tmp_path)), sample=False)
+    query = "select range as number from range(100000)"
+    words = ["sql", query, "--format", "csv", "--root", str(tmp_path)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "news_platform.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert running.stdout.readline() == b"number\n"
+        running.stdout.close()
+        assert running.stderr.read() == b""
+
+
+def test_what_is_nested_is_printed_as_indented_lines() -> None:
+    document = {"a": 1, "robots": {"url": "x", "error": None, "bots": {"b": 2}}, "rows": [{"c": 3}]}
+    assert as_text(document).splitlines() == [
+        *("a       1", "", "robots", "  url   x", "  bots  b 2", "", "rows", "c", "3"),
+    ]
 
 
 def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_all(tmp_path: Path) -> None:

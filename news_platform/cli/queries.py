@@ -176,9 +176,17 @@ def _evidence_lines(one: Evidence) -> list[str]:
 @click.option("--to", "last", type=DAY, help="Last day; default: the newest.")
 @click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
 @click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
-@click.option("--sort", type=click.Choice(["score", "date"]), default="score", show_default=True)
-@click.option("--limit", type=count_type(1), default=10, show_default=True)
-@click.option("--offset", type=count_type(), default=0, show_default=True)
+@click.option(
+    "--sort",
+    type=click.Choice(["score", "date"]),
+    default="score",
+    show_default=True,
+    help="Best match or newest first.",
+)
+@click.option("--limit", type=count_type(1), default=10, show_default=True, help="Most hits.")
+@click.option(
+    "--offset", type=count_type(), default=0, show_default=True, help="Hits to pass over."
+)
 @click.option(
     "--one-per-cluster", is_flag=True, help="Only the first of articles with near-identical texts."
 )
@@ -190,6 +198,7 @@ def _evidence_lines(one: Evidence) -> list[str]:
     type=click.Choice(["text", "csv", "jsonl"]),
     default="text",
     show_default=True,
+    help="Form of the hits.",
 )
 @raw_option
 @click.option("--build", is_flag=True, help="First build the indexes that are out of date.")

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from news_platform.cli.command import as_text
-from news_platform.cli.main import main
+from news_platform.cli.main import COMMANDS, main
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.cli.fuzz import commands
@@ -27,10 +27,15 @@ def _listed(group: click.Group) -> dict[str, str]:
     return {line.split()[0]: line for line in lines}
 
 
-@pytest.mark.parametrize("name", ["", "ccnews", "rss"])
+def _groups() -> dict[str, click.Group]:
+    found = {name: main.get_command(click.Context(main), name) for name in COMMANDS}
+    groups = {name: it for name, it in found.items() if isinstance(it, click.Group)}
+    return {"news-platform": main, **groups}
+
+
+@pytest.mark.parametrize("name", _groups())
 def test_the_help_of_every_command_fits_its_line(name: str) -> None:
-    group = main.get_command(click.Context(main), name) if name else main
-    assert isinstance(group, click.Group)
+    group = _groups()[name]
     listed = _listed(group)
     context = click.Context(group)
     commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
@@ -38,6 +43,16 @@ def test_the_help_of_every_command_fits_its_line(name: str) -> None:
     for line in listed.values():
         assert len(line) <= 80 and line.endswith("."), line
         assert not line.endswith("..."), line
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    silent = [
+        f"{' '.join(words)} {option.opts[0]}"
+        for words, command in commands()
+        for option in command.params
+        if isinstance(option, click.Option) and not (option.help or option.hidden)
+    ]
+    assert silent == []
 
 
 def test_every_number_on_the_command_line_has_bounds() -> None:

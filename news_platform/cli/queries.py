@@ -97,6 +97,8 @@ def _tables(news: NewsData) -> pl.DataFrame:
 def _file_bytes(answer: pl.DataFrame, shape: str, *, raw: bool) -> bytes:
     if shape == "json":
         return f"{answer.write_json()}\n".encode()
+    if shape == "jsonl":
+        return answer.write_ndjson().encode()
     if shape == "csv":
         return answer.select(_csv_column(one, raw=raw) for one in answer).write_csv().encode()
     buffer = BytesIO()
@@ -250,10 +252,8 @@ def search(
     rows = [
         {name: json_value(getattr(hit, name)) for name in _HIT_COLUMNS} for hit in page.answer.hits
     ]
-    if shape == "csv" and not raw:
-        rows = [{name: spreadsheet_cell(value) for name, value in row.items()} for row in rows]
     hits = pl.DataFrame(rows, schema=_HIT_COLUMNS, infer_schema_length=None)
-    echo(hits.write_csv() if shape == "csv" else hits.write_ndjson(), nl=False)
+    echo(_file_bytes(hits, shape, raw=raw), nl=False)
     return None
 
 

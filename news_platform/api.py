@@ -187,6 +187,22 @@ class NewsData:
         texts = tuple(with_snippets(query, answer.hits, read)) if snippets else ()
         return SearchPage(answer, texts)
 
+    def unmatched_values(self, query: str, options: SearchOptions) -> list[str]:
+        """Return a line for each chosen language and domain that no article that matches has."""
+        lines = []
+        for name, values, wider in (
+            ("language", options.languages, replace(options, languages=(), facets=("language",))),
+            ("domain", options.domains, replace(options, domains=(), facets=("domain",))),
+        ):
+            known = self.search(query, wider, snippets=False).answer.facets[name] if values else {}
+            lines += [
+                f"no article of {name} {value!r} matches: {did_you_mean(value, known)}"
+                for value in values
+                # Without any, the query itself finds nothing.
+                if known and value not in known
+            ]
+        return lines
+
     def explain(self, subject: str) -> Explanation:
         """Return all that is known about a URL, a domain or a feed, in any spelling.
 

@@ -131,7 +131,13 @@ def build(resources: Resources, days: list[date] | None, again: bool) -> Output:
 
 
 @command(captures)
-@click.option("--cdxj", "folder", required=True, type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--cdxj",
+    "folder",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write.",
+)
 @_days_option
 def export(resources: Resources, folder: Path, days: list[date] | None) -> Output:
     """Write the index of merged days as a ZipNum cluster.

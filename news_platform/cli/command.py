@@ -12,6 +12,7 @@ import os
 import re
 import socket
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import click
 
@@ -38,6 +39,8 @@ _LARGEST = 2**63 - 1
 _CONTROL = re.compile("(\x1b\\[[01]m)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Of a command that says nothing.
 _QUIET_SECONDS = 3.0
+# Wider rows are shown one below the other.
+_MOST_COLUMNS = 9
 # More than ten years: every day costs reads of its listing and its markers.
 _MOST_DAYS = 4_000
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -199,19 +202,34 @@ def printable(text: str) -> str:
 
 
 def as_text(document: object) -> str:
-    """Return a document as text: a line per field, and lists of rows as tables."""
+    """Return a document as text: a line per field, then its parts, and lists of rows as tables."""
     if isinstance(document, Sequence) and not isinstance(document, str):
         return rows_table(document) if document else "nothing"
     if not isinstance(document, Mapping):
         return str(document)
-    lines, tables = [], []
+    lines, parts = [], []
     width = max(map(len, document), default=0)
     for name, value in document.items():
-        if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
-            tables.append(f"\n{name}\n{rows_table(value)}")
+        if _is_rows(value):
+            shown = rows_table(value) if len(value[0]) <= _MOST_COLUMNS else _blocks(value)
+            parts.append(f"\n{name}\n{shown}")
+        elif isinstance(value, Mapping) and not all(isinstance(it, int) for it in value.values()):
+            parts.append(f"\n{name}\n{_blocks([value])}")
         else:
             lines.append(f"{name:<{width}}  {_cell(value)}".rstrip())
-    return "\n".join(lines + tables)
+    return "\n".join(lines + parts)
+
+
+def _is_rows(value: object) -> TypeGuard[Sequence[Mapping[str, object]]]:
+    return isinstance(value, list | tuple) and bool(value) and isinstance(value[0], Mapping)
+
+
+def _blocks(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return each row as indented lines of what it states."""
+    stated = (
+        {name: it for name, it in row.items() if it not in (None, "", [], {})} for row in rows
+    )
+    return "\n\n".join(textwrap.indent(as_text(row), "  ").strip("\n") for row in stated)
 
 
 def rows_table(rows: Sequence[Any]) -> str:

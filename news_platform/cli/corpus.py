@@ -64,9 +64,10 @@ def corpus() -> None:
 @redo_option("Build what is missing or changed; also what another version made; or every day.")
 @allow_removal_option
 def build(resources: Resources, days: tuple[date, ...], redo: str, allow_removal: bool) -> Output:
-    """Build the days that are out of date, and remove those that have lost their inputs.
+    """Build the days that are out of date.
 
-    These are days of crawl_articles and feed_articles. Days given by --day are always built.
+    Days that have lost their inputs are removed. These are days of crawl_articles and
+    feed_articles. Days given by --day are always built.
     """
     wanted, store = set(map(str, days)), resources.data_root.store
     removed = [
@@ -146,7 +147,9 @@ def maintain(resources: Resources) -> Output:
 )
 @click.option("--no-policy", is_flag=True, help="Export also what publishers refuse.")
 @click.option("--strict", is_flag=True, help="Also leave out publishers who state nothing.")
-@click.option("--format", "file_format", type=click.Choice(FORMATS), default="parquet")
+@click.option(
+    "--format", "file_format", type=click.Choice(FORMATS), default="parquet", help="Of the files."
+)
 @click.option(
     "--except",
     "earlier",

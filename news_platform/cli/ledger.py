@@ -83,7 +83,7 @@ def restore(resources: Resources, file: Path) -> Output:
 @command(ledger, access=None)
 @click.argument("file", type=INPUT_FILE, required=False)
 def check(settings: Settings, file: Path | None) -> Output:
-    """Read the whole ledger, or the backup FILE, and say what is wrong with it.
+    """Check the whole ledger, or the backup FILE.
 
     Nothing is written. The exit code is 1 if something is wrong.
     """

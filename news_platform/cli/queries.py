@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import date
 from io import BytesIO
 from pathlib import Path
@@ -36,7 +36,7 @@ from news_platform.search.pipeline import FoundArticle, build_day, join_months
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.engines import remove_gone
 from news_platform.storage.units import stale_units
-from news_platform.text.readable import did_you_mean, spreadsheet_cell
+from news_platform.text.readable import spreadsheet_cell
 
 _BAR_WIDTH = 40
 _FORMATS = ("csv", "json", "parquet")
@@ -97,6 +97,8 @@ def _tables(news: NewsData) -> pl.DataFrame:
 def _file_bytes(answer: pl.DataFrame, shape: str, *, raw: bool) -> bytes:
     if shape == "json":
         return f"{answer.write_json()}\n".encode()
+    if shape == "jsonl":
+        return answer.write_ndjson().encode()
     if shape == "csv":
         return answer.select(_csv_column(one, raw=raw) for one in answer).write_csv().encode()
     buffer = BytesIO()
@@ -176,9 +178,17 @@ def _evidence_lines(one: Evidence) -> list[str]:
 @click.option("--to", "last", type=DAY, help="Last day; default: the newest.")
 @click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
 @click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
-@click.option("--sort", type=click.Choice(["score", "date"]), default="score", show_default=True)
-@click.option("--limit", type=count_type(1), default=10, show_default=True)
-@click.option("--offset", type=count_type(), default=0, show_default=True)
+@click.option(
+    "--sort",
+    type=click.Choice(["score", "date"]),
+    default="score",
+    show_default=True,
+    help="Best match or newest first.",
+)
+@click.option("--limit", type=count_type(1), default=10, show_default=True, help="Most hits.")
+@click.option(
+    "--offset", type=count_type(), default=0, show_default=True, help="Hits to pass over."
+)
 @click.option(
     "--one-per-cluster", is_flag=True, help="Only the first of articles with near-identical texts."
 )
@@ -190,6 +200,7 @@ def _evidence_lines(one: Evidence) -> list[str]:
     type=click.Choice(["text", "csv", "jsonl"]),
     default="text",
     show_default=True,
+    help="Form of the hits.",
 )
 @raw_option
 @click.option("--build", is_flag=True, help="First build the indexes that are out of date.")
@@ -231,8 +242,8 @@ def search(
     is_table = shape != "text" and not as_json and not only_count
     news = open_root(resources.settings.root)
     page = news.search(query, options, snippets=not (is_table or only_count))
-    if not page.answer.count:
-        _name_known_values(news, query, options)
+    for line in [] if page.answer.count else news.unmatched_values(query, options):
+        click.echo(line, err=True)
     if only_count:
         days = dict(sorted(page.answer.facets["day"].items()))
         return Output({"count": page.answer.count, "days": days}, _plot(page.answer.count, days))
@@ -241,24 +252,9 @@ def search(
     rows = [
         {name: json_value(getattr(hit, name)) for name in _HIT_COLUMNS} for hit in page.answer.hits
     ]
-    if shape == "csv" and not raw:
-        rows = [{name: spreadsheet_cell(value) for name, value in row.items()} for row in rows]
     hits = pl.DataFrame(rows, schema=_HIT_COLUMNS, infer_schema_length=None)
-    echo(hits.write_csv() if shape == "csv" else hits.write_ndjson(), nl=False)
+    echo(_file_bytes(hits, shape, raw=raw), nl=False)
     return None
-
-
-def _name_known_values(news: NewsData, query: str, options: SearchOptions) -> None:
-    """Print which languages or domains have articles where a filter leaves none."""
-    for name, values, wider in (
-        ("language", options.languages, replace(options, languages=(), facets=("language",))),
-        ("domain", options.domains, replace(options, domains=(), facets=("domain",))),
-    ):
-        if values:
-            known = news.search(query, wider, snippets=False).answer.facets[name]
-            if unknown := [one for one in values if one not in known]:
-                cure = did_you_mean(unknown[0], known)
-                click.echo(f"no article of {name} {unknown[0]!r} matches: {cure}", err=True)
 
 
 def _build_indexes(resources: Resources, *, allow_removal: bool) -> str:

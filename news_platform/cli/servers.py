@@ -5,6 +5,7 @@ Each imports its libraries after the root and the port are checked: they take se
 
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -35,22 +36,30 @@ _host_option = click.option("--host", default=HOST, show_default=True, help="Add
 @port_option("--port", 3000, "Port of the UI on 127.0.0.1.")
 @port_option("--server-port", 8000, "Port of the explorer on 127.0.0.1.")
 def dev(settings: Settings, port: int, server_port: int) -> None:
-    """Run the Dagster UI, its daemon and the explorer on 127.0.0.1."""
+    """Run the Dagster UI, its daemon and the explorer on 127.0.0.1.
+
+    The addresses are printed when all of them answer. Log lines go to the file dev.log in
+    DAGSTER_HOME, which is the folder .dagster of a local root unless it is set.
+    """
     home = make_home(settings)
     allowed_names(settings.ui.allowed_hosts)  # a wrong one is told before anything starts
     refuse_taken_port(HOST, port, cure="choose another port with `make dev PORT=3001`")
     cure = "choose another port with `make dev SERVER_PORT=8001`"
     refuse_taken_port(HOST, server_port, cure=cure)
     store = open_resources(settings).data_root.store
-    click.echo(f"http://{HOST}:{port} over {store.url}", err=True)
-    click.echo(f"http://{HOST}:{server_port} search, articles, domains, AI policies", err=True)
-    if pause := pause_text(store, settings):
-        click.echo(pause, err=True)
+    log = home / "dev.log"
+    addresses = [
+        *filter(None, [pause_text(store, settings)]),
+        f"Dagster UI  http://{HOST}:{port}",
+        f"explorer    http://{HOST}:{server_port}",
+    ]
+    click.echo(f"starting on {store.url}; log lines go to {log}", err=True)
     absolute = str(store.local_folder) if store.local_folder else settings.root
     workspace = home / "workspace.yaml"
     workspace.write_text(_WORKSPACE, encoding="utf-8")
     services = ["-m", _SERVICES, "-h", HOST, "-p", str(port), "-w", str(workspace)]
-    services += ["--server-port", str(server_port)]
+    services += ["--server-port", str(server_port), "--addresses", "\n".join(addresses)]
+    services += ["--terminal", str(_log_to(log))]
     quiet = {
         # Dagster warns about its own beta features, which users of the graph cannot change.
         "PYTHONWARNINGS": "ignore",
@@ -61,6 +70,16 @@ def dev(settings: Settings, port: int, server_port: int) -> None:
     }
     own = {ROOT_VARIABLE: absolute, HOME_VARIABLE: str(home)}
     os.execve(sys.executable, [sys.executable, *services], {**quiet, **own})
+
+
+def _log_to(file: Path) -> int:
+    """Send all output of this process to a new file; return a descriptor of the old stderr."""
+    terminal = os.dup(2)
+    os.set_inheritable(terminal, True)
+    with file.open("wb") as log:
+        for output in (1, 2):
+            os.dup2(log.fileno(), output)
+    return terminal
 
 
 def _shown(host: str) -> str:

@@ -183,12 +183,13 @@ def get(
         count = reader.count(domain)
     except NotFound:
         # A root with the URL index alone has no store.
-        if _print_captures(resources, domain, limit, since, as_json):
+        if _print_captures(resources, domain, limit, since, as_lines, as_json):
             return
         raise
-    if not count and _print_captures(resources, domain, limit, since, as_json):
-        return
     if not count:
+        is_host = reader.count(registrable_domain(domain)) > 0
+        if not is_host and _print_captures(resources, domain, limit, since, as_lines, as_json):
+            return
         raise NewsPlatformError(_unknown(reader, domain), thing=domain)
     if as_json:
         _print_document(domain, count, reader.lines(domain, limit=limit, since=since))
@@ -213,7 +214,12 @@ def _summary(reader: DomainStore, domain: str, rows: Iterator[Row]) -> str:
 
 
 def _print_captures(
-    resources: Resources, domain: str, limit: int | None, since: date | None, as_json: bool
+    resources: Resources,
+    domain: str,
+    limit: int | None,
+    since: date | None,
+    as_lines: bool,
+    as_json: bool,
 ) -> bool:
     """Print the pages of a domain that is only in the URL index, read one by one from the crawl."""
     # The readers of WARCs are loaded only by those who need them.

@@ -34,8 +34,9 @@ _SHOWN_ID = 12
     type=click.Choice(ORDERS),
     default="largest",
     show_default=True,
+    help="Order of the stories.",
 )
-@click.option("--limit", type=count_type(1), default=20, show_default=True)
+@click.option("--limit", type=count_type(1), default=20, show_default=True, help="Most stories.")
 def stories(
     resources: Resources,
     day: date | None,

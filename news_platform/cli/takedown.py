@@ -294,9 +294,10 @@ def show(resources: Resources, takedown_id: str) -> Output:
 @click.argument("takedown_id", metavar="ID")
 @click.option("--reason", default="", help="Why, for the record.")
 def withdraw(resources: Resources, takedown_id: str, reason: str) -> Output:
-    """End a request, or a list by its name: what it names may be collected and exported again.
+    """End a request, or a list by its name.
 
-    Removed data returns only when it is collected again.
+    What it names may be collected and exported again. Removed data returns only when it is
+    collected again.
     """
     store, now = resources.data_root.store, resources.clock.now()
     newest = newest_version(store, takedown_id)

@@ -7,7 +7,7 @@ import atexit
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
@@ -83,17 +83,10 @@ def _with_ai_policy(facts: bytes, robots: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class WorldManifest:
-    """The world that a folder contains: `files` maps each path to its SHA-256."""
+    """The world that a folder contains; it is written last."""
 
     recipe: str
     late: tuple[date, ...]
-    files: Mapping[str, str]
-
-    def holds(self, folder: Path) -> bool:
-        """Return whether the folder contains this code's world, byte for byte."""
-        return self.recipe == recipe() and all(
-            _has(folder / path, sha) for path, sha in self.files.items()
-        )
 
 
 @cache
@@ -109,8 +102,7 @@ def read_manifest(folder: Path) -> WorldManifest | None:
     """Read the manifest; return None if it is missing or unreadable."""
     try:
         document = json.loads((folder / MANIFEST).read_bytes())
-        late = tuple(map(date.fromisoformat, document["late"]))
-        return WorldManifest(document["recipe"], late, document["files"])
+        return WorldManifest(document["recipe"], tuple(map(date.fromisoformat, document["late"])))
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
 
@@ -121,8 +113,8 @@ def write_world(folder: Path) -> None:
     Late WARCs that were added to the folder are kept.
     """
     manifest = read_manifest(folder)
-    if manifest is None or not manifest.holds(folder):
-        _write_folder(folder, manifest, late=manifest.late if manifest else ())
+    if manifest is None or manifest.recipe != recipe():
+        _write_folder(folder, late=manifest.late if manifest else ())
 
 
 def add_late_warc(folder: Path, day: date) -> str:
@@ -135,8 +127,8 @@ def add_late_warc(folder: Path, day: date) -> str:
         raise InputError(f"no sample world in {str(folder)!r}; write it first", thing=str(folder))
     if day not in DAYS:
         raise InputError(f"the sample world has no day {day.isoformat()!r}", thing=day.isoformat())
-    if day not in manifest.late or not manifest.holds(folder):
-        _write_folder(folder, manifest, late=sorted({*manifest.late, day}))
+    if day not in manifest.late:
+        _write_folder(folder, late=sorted({*manifest.late, day}))
     return late_warc(publish(), day)[0]
 
 
@@ -157,25 +149,14 @@ def place_inputs(
     )
 
 
-def _write_folder(folder: Path, old: WorldManifest | None, *, late: Sequence[date]) -> None:
-    """Write the world to the folder: replace what differs, delete what an older world left."""
-    files = build_world(late=late)
-    hashes = {path: sha256(body).hexdigest() for path, body in files.items()}
-    for path, body in files.items():
-        if not _has(folder / path, hashes[path]):
-            _replace(folder / path, body)
-    for path in sorted(set(old.files if old else ()) - set(hashes)):
-        (folder / path).unlink(missing_ok=True)
-    days = [day.isoformat() for day in late]
-    document = {"recipe": recipe(), "late": days, "files": hashes}
+def _write_folder(folder: Path, *, late: Sequence[date]) -> None:
+    """Write the world to the folder: replace what differs, then the manifest."""
+    for path, body in build_world(late=late).items():
+        place = folder / path
+        if not place.is_file() or place.read_bytes() != body:
+            _replace(place, body)
+    document = {"recipe": recipe(), "late": [day.isoformat() for day in late]}
     _replace(folder / MANIFEST, json.dumps(document, indent=1).encode() + b"\n")
-
-
-def _has(path: Path, sha: str) -> bool:
-    try:
-        return sha256(path.read_bytes()).hexdigest() == sha
-    except (FileNotFoundError, NotADirectoryError):
-        return False
 
 
 def _replace(path: Path, body: bytes) -> None:

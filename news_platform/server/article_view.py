@@ -64,6 +64,7 @@ def search_document(state: AppState, query: str, options: SearchOptions) -> Sear
         count=answer.count,
         hits=hits,
         facets=facets,
+        advice=() if answer.count else tuple(state.news.unmatched_values(query, options)),
         next_cursor=cursor_at(end) if has_more else None,
     )
 

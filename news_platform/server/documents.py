@@ -62,6 +62,7 @@ class SearchDocument(Document):
     count: int = Field(description="articles that match in all")
     hits: tuple[HitDocument, ...]
     facets: Mapping[str, Mapping[str, int]] = Field(description="counts by domain, language, day")
+    advice: tuple[str, ...] = Field(description="languages and domains that no article has")
     next_cursor: str | None = Field(description="`cursor` of the next page; null: this is the last")
 
 
@@ -254,6 +255,7 @@ class PoliciesDocument(Document):
     verdicts: tuple[VerdictDocument, ...] = Field(description="one page of them")
     changes: tuple[PolicyChangeDocument, ...] = Field(description="newest first, at most 50")
     count: int = Field(description="verdicts that match in all")
+    advice: tuple[str, ...] = Field(description="the name of a domain that is not surveyed")
     next_cursor: str | None
 
 
@@ -315,6 +317,7 @@ class AttentionDocument(Document):
     days: tuple[str, ...]
     totals: tuple[int, ...] = Field(description="all articles of each day")
     series: tuple[SeriesDocument, ...]
+    advice: tuple[str, ...] = Field(description="languages and domains that no article has")
 
 
 class EvidenceDocument(Document):

@@ -30,7 +30,7 @@ from news_platform.server.overview import feed_rows
 from news_platform.server.parameters import EVERYBODY, PolicyChoice, cursor_at
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import NotFound
-from news_platform.text.readable import spreadsheet_cell
+from news_platform.text.readable import did_you_mean, spreadsheet_cell
 from news_platform.web.urls import registrable_domain
 
 _SHOWN_DAYS = 60
@@ -171,8 +171,15 @@ def policies_document(state: AppState, choice: PolicyChoice) -> PoliciesDocument
         verdicts=tuple(map(VerdictDocument.of, chosen[choice.offset : end].iter_rows(named=True))),
         changes=tuple(_changes(state, choice)),
         count=chosen.height,
+        advice=tuple(_unknown_domain(rows, choice.domain)),
         next_cursor=cursor_at(end) if end < chosen.height else None,
     )
+
+
+def _unknown_domain(rows: pl.DataFrame, domain: str) -> Iterator[str]:
+    known = set(rows["domain"])
+    if domain and domain not in known:
+        yield f"the domain {domain!r} is not surveyed: {did_you_mean(domain, known)}"
 
 
 def policies_csv(state: AppState, choice: PolicyChoice) -> bytes:

@@ -11,11 +11,13 @@ import hmac
 import ipaddress
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from cachetools import LRUCache
 from starlette.responses import Response
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from news_platform.errors import ConfigError
 from news_platform.server.documents import API_PREFIX, error_body
@@ -53,7 +55,6 @@ _LEAST_BURST = 20
 # The oldest clients are forgotten, so that no crowd of addresses fills the memory.
 _REMEMBERED_CLIENTS = 10_000
 _SHORTEST_TOKEN = 16
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class ServerOptions:
     allowed_hosts: frozenset[str] = LOOPBACK_NAMES
     token: str | None = field(default=None, repr=False)
     requests_per_minute: int = 1200
-    trusted_proxies: tuple[Network, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     dagster_url: str | None = None
 
 
@@ -91,24 +92,22 @@ def server_options(settings: Settings, *, host: str, port: int) -> ServerOptions
         | {f"[{host}]" if ":" in host else host.lower()},
         token=given.token,
         requests_per_minute=max(0, given.requests_per_minute),
-        trusted_proxies=parse_proxies(given.trusted_proxies),
+        trusted_proxies=_networks(given.trusted_proxies),
         dagster_url=_http_url("NEWS_PLATFORM_DAGSTER_URL", given.dagster_url),
     )
 
 
-def parse_proxies(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Return the addresses and networks of proxies; raise ConfigError for any other text."""
-    found: list[Network] = []
+def _networks(texts: tuple[str, ...]) -> tuple[str, ...]:
     for text in texts:
         try:
-            found.append(ipaddress.ip_network(text))
+            ipaddress.ip_network(text)
         except ValueError as error:
             raise ConfigError(
                 f"NEWS_PLATFORM_TRUSTED_PROXIES: {text!r} is not an address or a network such as "
                 "10.0.0.5 or 10.0.0.0/24",
                 thing=text,
             ) from error
-    return tuple(found)
+    return texts
 
 
 def _http_url(name: str, url: str | None) -> str | None:
@@ -122,7 +121,11 @@ def guarded(
 ) -> AsgiApp:
     """Return the app behind all guards."""
     inner: AsgiApp = _Requests(app, options, methods=methods)
-    return _SecureHeaders(AllowedHosts(inner, allowed=options.allowed_hosts))
+    checked: AsgiApp = _SecureHeaders(AllowedHosts(inner, allowed=options.allowed_hosts))
+    if not options.trusted_proxies:
+        return checked
+    # It reads X-Forwarded-For from its end, and only as far as trusted proxies wrote it.
+    return cast(AsgiApp, ProxyHeadersMiddleware(cast(Any, checked), [*options.trusted_proxies]))
 
 
 class _SecureHeaders:
@@ -147,7 +150,6 @@ class _Requests:
         self._app = app
         self._rate = ClientRates(options.requests_per_minute)
         self._token = options.token.encode() if options.token else None
-        self._proxies = options.trusted_proxies
         self._methods = tuple(methods)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -159,8 +161,7 @@ class _Requests:
     def _refusal(self, scope: Message) -> Response | None:
         # Before the token: guessing it is limited, too.
         peer, _ = scope.get("client") or ("unknown", 0)
-        client = client_address(peer, scope["headers"], self._proxies)
-        wait = self._rate.seconds_to_wait(client, now=time.monotonic())
+        wait = self._rate.seconds_to_wait(client_name(peer), now=time.monotonic())
         if wait:
             seconds = math.ceil(wait)
             text = f"too many requests: try again in {seconds} s"
@@ -221,37 +222,8 @@ class ClientRates:
         return 0.0 if is_allowed else (1 - left) / self._per_second
 
 
-def client_address(
-    peer: str, headers: Iterable[tuple[bytes, bytes]], trusted: Sequence[Network]
-) -> str:
-    """Return the nearest address that is not a trusted proxy's.
-
-    Each proxy appends whom it serves to X-Forwarded-For. The list is read from its end, and only as
-    far as trusted proxies wrote it: everything before that, the client may have made up.
-    """
-    address = peer
-    for claimed in reversed(_forwarded(headers) if trusted else []):
-        if not _is_trusted(address, trusted) or _parse(claimed) is None:
-            break
-        address = claimed
-    parsed = _parse(address)
+def client_name(address: str) -> str:
+    """Return what requests are counted by: an address, or the network of an IPv6 address."""
     # Whoever has an IPv6 address has the whole network of 64 bits.
-    is_long = isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None
+    is_long = ":" in address and "." not in address
     return str(ipaddress.ip_network(f"{address}/64", strict=False)) if is_long else address
-
-
-def _forwarded(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
-    lines = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
-    return [part.strip() for line in lines for part in line.split(",")]
-
-
-def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
-    parsed = _parse(address)
-    return parsed is not None and any(parsed in network for network in trusted)
-
-
-def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None

@@ -187,12 +187,20 @@ def attention_document(state: AppState, asked: AttentionParameters) -> Attention
     options = asked.options(newest=state.tables.newest_days(_SHOWN_DAYS))
     totals = {name: _totals(state, options, name) for name in FACETS}
     days = every_day(sorted(totals["day"]))
+    series = [
+        _series(state, query, options, totals, days) for query in dict.fromkeys(asked.queries)
+    ]
+    advice = (
+        line
+        for one in series
+        if not one.count
+        for line in state.news.unmatched_values(one.query, options)
+    )
     return AttentionDocument(
         days=tuple(days),
         totals=tuple(totals["day"].get(day, 0) for day in days),
-        series=tuple(
-            _series(state, query, options, totals, days) for query in dict.fromkeys(asked.queries)
-        ),
+        series=tuple(series),
+        advice=tuple(dict.fromkeys(advice)),
     )
 
 

@@ -20,6 +20,8 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 _LINK_SCHEMES = ("http", "https")
 _LONGEST_LINK = 2_000
 ELLIPSIS = " …"
+# Of a character in a page: `"` is written as `&#34;`.
+_MOST_BYTES = 5
 
 
 def visible(text: str) -> str:
@@ -40,17 +42,17 @@ def one_line(text: object, *, limit: int = 300) -> str:
 def paragraphs(text: str, *, max_bytes: int) -> tuple[list[str], bool]:
     """Return the paragraphs of a text up to a size as HTML, and whether that is all of it."""
     found: list[str] = []
-    size = 0
+    left = max_bytes
     for line in text.splitlines():
         shown = visible(line).strip()
         if not shown:
             continue
-        cut = _cut(shown, max_bytes - size)
-        if cut:
-            found.append(cut)
-            size += html_bytes(cut) + len("<p></p>\n")
-        if cut != shown:
-            return found, False
+        size = len(str(escape(shown)).encode()) + len("<p></p>\n")
+        if size > left:
+            cut = shown[: left // _MOST_BYTES]
+            return [*found, cut] if cut else found, False
+        found.append(shown)
+        left -= size
     return found, True
 
 
@@ -70,21 +72,3 @@ def language_code(text: object) -> str | None:
     """Return a language as the attribute `lang` takes it, or None."""
     code = str(text if text is not None else "")
     return code if _LANGUAGE.fullmatch(code) else None
-
-
-def html_bytes(text: str) -> int:
-    """Return the size of a text in a page."""
-    return len(str(escape(text)).encode())
-
-
-def _cut(text: str, max_bytes: int) -> str:
-    if html_bytes(text) <= max_bytes:
-        return text
-    if max_bytes <= 0:
-        return ""
-    # No character takes less than a byte; then halve the distance to the largest that fits.
-    low, high = 0, min(len(text), max_bytes)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if html_bytes(text[:middle]) <= max_bytes else (low, middle - 1)
-    return text[:low]

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from news_platform.cli.main import main
+from news_platform.cli.command import as_text
+from news_platform.cli.main import COMMANDS, main
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.cli.fuzz import commands
@@ -26,10 +27,15 @@ def _listed(group: click.Group) -> dict[str, str]:
     return {line.split()[0]: line for line in lines}
 
 
-@pytest.mark.parametrize("name", ["", "ccnews", "rss"])
+def _groups() -> dict[str, click.Group]:
+    found = {name: main.get_command(click.Context(main), name) for name in COMMANDS}
+    groups = {name: it for name, it in found.items() if isinstance(it, click.Group)}
+    return {"news-platform": main, **groups}
+
+
+@pytest.mark.parametrize("name", _groups())
 def test_the_help_of_every_command_fits_its_line(name: str) -> None:
-    group = main.get_command(click.Context(main), name) if name else main
-    assert isinstance(group, click.Group)
+    group = _groups()[name]
     listed = _listed(group)
     context = click.Context(group)
     commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
@@ -37,6 +43,16 @@ def test_the_help_of_every_command_fits_its_line(name: str) -> None:
     for line in listed.values():
         assert len(line) <= 80 and line.endswith("."), line
         assert not line.endswith("..."), line
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    silent = [
+        f"{' '.join(words)} {option.opts[0]}"
+        for words, command in commands()
+        for option in command.params
+        if isinstance(option, click.Option) and not (option.help or option.hidden)
+    ]
+    assert silent == []
 
 
 def test_every_number_on_the_command_line_has_bounds() -> None:
@@ -73,6 +89,28 @@ def test_a_taken_port_is_one_line_with_the_cure(tmp_path: Path) -> None:
         root = str(tmp_path / "root")
         done = process("dev", "--port", port, "--root", root, DAGSTER_HOME=str(tmp_path))
     _assert_one_line(done, port, "PORT=")
+
+
+def test_a_pipe_that_is_closed_early_ends_a_command_without_a_word(tmp_path: Path) -> None:
+    claim_root(open_store(str(tmp_path)), sample=False)
+    query = "select range as number from range(100000)"
+    words = ["sql", query, "--format", "csv", "--root", str(tmp_path)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "news_platform.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert running.stdout.readline() == b"number\n"
+        running.stdout.close()
+        assert running.stderr.read() == b""
+
+
+def test_what_is_nested_is_printed_as_indented_lines() -> None:
+    document = {"a": 1, "robots": {"url": "x", "error": None, "bots": {"b": 2}}, "rows": [{"c": 3}]}
+    assert as_text(document).splitlines() == [
+        *("a       1", "", "robots", "  url   x", "  bots  b 2", "", "rows", "c", "3"),
+    ]
 
 
 def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_all(tmp_path: Path) -> None:

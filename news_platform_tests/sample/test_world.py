@@ -1,14 +1,12 @@
 """The world has the same bytes everywhere; an incomplete folder is completed."""
 
 import gzip
-import json
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import date
 from hashlib import sha256
 from pathlib import Path
@@ -93,28 +91,16 @@ def test_a_half_written_folder_is_mended_and_only_where_needed(world: World, fol
     assert {k: v for k, v in files_under(folder).items() if k != MANIFEST} == world
 
 
-def test_an_altered_file_is_noticed_although_the_manifest_stands(folder: Path) -> None:
-    manifest = read_manifest(folder)
-    assert manifest is not None
-    assert manifest.holds(folder)
-    assert not replace(manifest, recipe="an older recipe").holds(folder)
-    (folder / "feeds.opml").write_bytes(b"<opml")
-    assert not manifest.holds(folder)
-
-
 @pytest.mark.parametrize("damage", [b"{", b'{"recipe": 1}'])
 def test_an_unreadable_manifest_counts_as_none(damage: bytes, tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_bytes(damage)
     assert read_manifest(tmp_path) is None
 
 
-def test_what_an_older_world_left_is_deleted_and_other_files_stay(folder: Path) -> None:
+def test_the_world_of_an_older_package_is_written_again_and_other_files_stay(folder: Path) -> None:
     (folder / "notes.txt").write_text("mine")
-    (folder / "feeds.old").write_bytes(b"of an older world")
-    manifest = json.loads((folder / MANIFEST).read_bytes())
-    manifest["recipe"] = "an older recipe"
-    manifest["files"]["feeds.old"] = "00"
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    (folder / "feeds.opml").write_bytes(b"<opml")
+    (folder / MANIFEST).write_text('{"recipe": "an older recipe", "late": []}')
     write_world(folder)
     written = files_under(folder)
     assert written.pop("notes.txt") == b"mine"

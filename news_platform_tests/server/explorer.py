@@ -74,7 +74,12 @@ class Explorer:
 def serving(app: AsgiApp, port: int) -> Iterator[Explorer]:
     """Run an app on a port of loopback in a thread."""
     config = uvicorn.Config(
-        app, port=port, http=PatientProtocol, log_level="critical", timeout_graceful_shutdown=1
+        app,
+        port=port,
+        http=PatientProtocol,
+        log_level="critical",
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

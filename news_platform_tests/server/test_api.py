@@ -69,6 +69,27 @@ def test_cursors_lead_through_all_hits_once(demo_explorer: Explorer) -> None:
     assert seen[:100] == list(map(_place, whole["hits"]))
 
 
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("search?q=bridge&language=english", "no article of language 'english' matches"),
+        ("search?q=bridge&domain=www.meridian.example", "did you mean 'meridian.example'?"),
+        ("attention?q=bridge&language=english", "no article of language 'english' matches"),
+        ("policies?domain=meridian.exampel", "did you mean 'meridian.example'?"),
+    ],
+)
+def test_an_empty_answer_names_the_values_that_have_some(
+    demo_explorer: Explorer, path: str, advice: str
+) -> None:
+    (line,) = demo_explorer.get(f"{API}/{path}").json["advice"]
+    assert advice in line
+    assert line.replace("'", "&#39;") in demo_explorer.get(f"/{path}").text
+
+
+def test_words_that_no_article_has_are_no_mistake_in_a_filter(demo_explorer: Explorer) -> None:
+    assert demo_explorer.get(f"{API}/search?q=zzzz&language=en").json["advice"] == []
+
+
 def test_filters_and_order_are_obeyed(demo_explorer: Explorer) -> None:
     words = "q=the&sort=date&from=2025-11-02&to=2025-11-02&limit=50"
     hits = demo_explorer.get(f"{API}/search?{words}").json["hits"]

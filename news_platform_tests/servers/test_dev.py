@@ -189,9 +189,24 @@ def test_behind_the_proxy_each_client_has_its_own_limit(proxy: Proxy) -> None:
     assert ask("127.0.0.4") == 200
 
 
-def test_dev_names_and_serves_the_explorer_which_links_to_dagster(dev: Dev) -> None:
+def test_dev_prints_its_addresses_last_and_logs_to_a_file(dev: Dev) -> None:
     address = f"http://127.0.0.1:{dev.server_port}"
-    assert f"{address} search, articles" in (dev.folder / "log").read_text(errors="replace")
+    deadline = time.monotonic() + READY_SECONDS * UNDER_LOAD
+    while address not in (shown := (dev.folder / "log").read_text(errors="replace")):
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.2)
+    first, *_, ui, explorer = shown.splitlines()
+    log = dev.folder / "root/.dagster/dev.log"
+    assert first.endswith(f"log lines go to {log}")
+    assert (ui, explorer) == (
+        f"Dagster UI  http://127.0.0.1:{dev.port}",
+        f"explorer    {address}",
+    )
+    assert "dagster.daemon" in log.read_text(errors="replace")
+
+
+def test_the_explorer_links_to_dagster(dev: Dev) -> None:
+    address = f"http://127.0.0.1:{dev.server_port}"
     with urllib.request.urlopen(f"{address}/domains", timeout=60) as answer:
         assert f'href="http://127.0.0.1:{dev.port}/asset-groups"' in answer.read().decode()
 

@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -47,7 +48,16 @@ _Processes: TypeAlias = "dict[str, subprocess.Popen[bytes]]"
 @click.option("--port", "-p", default=3000, show_default=True, help="Port of the UI.")
 @click.option("--workspace", "-w", required=True, help="Workspace file.")
 @click.option("--server-port", type=int, help="Port of the explorer; without it there is none.")
-def run_services(host: str, port: int, workspace: str, server_port: int | None) -> None:
+@click.option("--terminal", type=int, default=2, help="Descriptor for --addresses and the end.")
+@click.option("--addresses", default="", help="What to print when all services answer.")
+def run_services(
+    host: str,
+    port: int,
+    workspace: str,
+    server_port: int | None,
+    terminal: int,
+    addresses: str,
+) -> None:
     """Start all services, and stop them on Ctrl-C or TERM; exit with 1 if one ends by itself."""
     lines = dagster_log_format(load_settings(os.environ).logs.format)
     configure_loggers(formatter=lines, log_level="INFO")
@@ -61,10 +71,14 @@ def run_services(host: str, port: int, workspace: str, server_port: int | None) 
         }
         if server_port is not None:
             commands["explorer"] = [*_EXPLORER, "--host", host, "--port", str(server_port)]
-        with _running(commands) as processes:
-            ended = _first_to_end(processes)
+        with _running(commands, terminal) as processes:
+            ended = _wait_until_ready(processes, host, [port, server_port or port])
+            if ended is None:
+                os.write(terminal, f"{addresses}\n".encode())
+                ended = _first_to_end(processes)
     if ended:
-        raise click.ClickException(ended)
+        os.write(terminal, f"error: {ended}\n".encode())
+        sys.exit(1)
 
 
 def _adopt_root() -> None:
@@ -105,7 +119,7 @@ def _code_server(workspace: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _running(commands: dict[str, list[str]]) -> Iterator[_Processes]:
+def _running(commands: dict[str, list[str]], terminal: int) -> Iterator[_Processes]:
     """Start Python modules that are told to end by a pipe, as Dagster's own services are."""
     processes: _Processes = {}
     pipes: list[int] = []
@@ -117,7 +131,7 @@ def _running(commands: dict[str, list[str]]) -> Iterator[_Processes]:
             pipes.append(write_end)
         yield processes
     finally:
-        _LOG.info("Stopping the Dagster services ...")
+        os.write(terminal, b"stopping\n")
         for write_end in pipes:
             send_ipc_shutdown_message(write_end)
         # The explorer first: it must not wait for the others.
@@ -134,12 +148,34 @@ def _wait(name: str, process: "subprocess.Popen[bytes]") -> None:
         process.kill()
 
 
-def _first_to_end(processes: _Processes) -> str:
-    while True:
-        for name, process in processes.items():
-            if (code := process.poll()) is not None:
-                return f"the {name} ended by itself with exit code {code}"
+def _wait_until_ready(processes: _Processes, host: str, ports: list[int]) -> str | None:
+    """Return when all ports answer, or what ended before."""
+    while not all(_answers(host, port) for port in ports):
+        if ended := _ended(processes):
+            return ended
         time.sleep(_LOOK_SECONDS)
+    return None
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=_LOOK_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _first_to_end(processes: _Processes) -> str:
+    while (ended := _ended(processes)) is None:
+        time.sleep(_LOOK_SECONDS)
+    return ended
+
+
+def _ended(processes: _Processes) -> str | None:
+    for name, process in processes.items():
+        if (code := process.poll()) is not None:
+            return f"the {name} ended by itself with exit code {code}"
+    return None
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from news_platform.corpus.pipeline import build_crawl_day
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
 from news_platform.html.decode import html_text
-from news_platform.near_duplicates.candidates import SketchOptions
+from news_platform.near_duplicates.candidates import THRESHOLD
 from news_platform.near_duplicates.pipeline import build_day
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.settings import load_settings
@@ -250,7 +250,7 @@ def _origin(url: str) -> str:
 
 def _alike_pairs(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the pairs of one origin that are near-identical by the plain definition."""
-    threshold = SketchOptions().threshold
+    threshold = THRESHOLD
     groups: dict[str, list[str]] = {}
     for url in texts:
         groups.setdefault(_origin(url), []).append(url)

@@ -15,7 +15,7 @@ import polars as pl
 from benchmarks import RESULTS_FOLDER
 from benchmarks.near_duplicate_edits import MIXED, PLAIN, STRENGTHS, Edit
 from benchmarks.stored_texts import store_texts
-from news_platform.near_duplicates.candidates import SketchOptions, sketch_of
+from news_platform.near_duplicates.candidates import THRESHOLD, sketch_of
 from news_platform.near_duplicates.pipeline import build_day
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.settings import load_settings
@@ -78,7 +78,6 @@ def score_edit(name: str, edit: Edit, bodies: Sequence[str], *, seed: int) -> Sc
 
 
 def _added(score: Score, bodies: Sequence[str], edited: Sequence[str]) -> Score:
-    options = SketchOptions()
     texts = {
         f"https://bench.example/{number}/{kind}": text
         for kind, given in (("page", bodies), ("edit", edited))
@@ -96,7 +95,7 @@ def _added(score: Score, bodies: Sequence[str], edited: Sequence[str]) -> Score:
     alike = {
         (f"{number}/edit", f"{number}/page")
         for number, (body, text) in enumerate(zip(bodies, edited, strict=True))
-        if jaccard(shingles(body, 3), shingles(text, 3)) >= options.threshold
+        if jaccard(shingles(body, 3), shingles(text, 3)) >= THRESHOLD
     }
     same = {pair for pair in found if pair[0].split("/")[0] == pair[1].split("/")[0]}
     return Score(
@@ -110,13 +109,13 @@ def _added(score: Score, bodies: Sequence[str], edited: Sequence[str]) -> Score:
 
 def speed(bodies: Sequence[str]) -> dict[str, float]:
     """Return texts per second per core: sketched, and clustered as a day of articles."""
-    options, count = SketchOptions(), len(bodies)
+    count = len(bodies)
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(f"{folder}/root")
         texts = {f"https://bench.example/{number}": body for number, body in enumerate(bodies)}
         store_texts(store, _DAY, texts)
         return {
-            "sketch": _rate(lambda: [sketch_of(body, options) for body in bodies], count),
+            "sketch": _rate(lambda: [sketch_of(body) for body in bodies], count),
             "day": _rate(lambda: build_day(store, _DAY, days=14), count),
         }
 

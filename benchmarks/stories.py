@@ -24,7 +24,6 @@ from benchmarks.stories_clusters import (
 from benchmarks.train_stories import Folds, RatedPairs, pearson
 from news_platform.settings import load_settings
 from news_platform.stories.similarity import Ints, load_model
-from news_platform.stories.terms import load_vocabulary
 
 Mask = npt.NDArray[np.bool_]
 NEAR_HOURS = 72
@@ -93,7 +92,7 @@ def main() -> None:
     is_own = (folder / "stories" / "pairs.csv").exists()
     pairs = RatedPairs(folder / "stories" if is_own else folder)
     started = time.process_time()
-    sketches = pairs.sketches(load_vocabulary())
+    sketches = pairs.sketches()
     seconds = time.process_time() - started
     features = pairs.features(sketches)
     figures = measured(pairs, load_model().trees.scores(features))

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.train_stories import Folds, RatedPairs
 from news_platform.datasets.stories import STORY_DAYS
-from news_platform.near_duplicates.candidates import SketchOptions, jaccard_of, sketch_of
+from news_platform.near_duplicates.candidates import THRESHOLD, jaccard_of, sketch_of
 from news_platform.stories.links import Place, find_links
 from news_platform.stories.similarity import (
     UNKNOWN,
@@ -52,7 +52,7 @@ class ListedDay:
     articles: Sequence[int]
     found: Sketches
 
-    def sketches(self) -> Sketches:
+    def __call__(self) -> Sketches:
         """Return the sketches of the day."""
         return self.found
 
@@ -159,12 +159,11 @@ def b_cubed(events: Mapping[int, int], clusters: Mapping[int, int]) -> dict[str,
 
 def near_identical(pairs: RatedPairs, articles: Sequence[int]) -> Mapping[int, int]:
     """Return clusters of near-identical texts alone, as near_duplicates finds them."""
-    options = SketchOptions()
-    sketches = {at: sketch_of(pairs.articles[at].text, options) for at in articles}
+    sketches = {at: sketch_of(pairs.articles[at].text) for at in articles}
     found = {at: at for at in articles}
     for one, other in combinations(articles, 2):
         a, b = sketches[one], sketches[other]
-        if a and b and jaccard_of(a.shingle_hashes, b.shingle_hashes) >= options.threshold:
+        if a and b and jaccard_of(a.shingle_hashes, b.shingle_hashes) >= THRESHOLD:
             low, high = sorted((found[one], found[other]))
             found = {at: low if cluster == high else cluster for at, cluster in found.items()}
     return found

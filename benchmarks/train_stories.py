@@ -28,7 +28,7 @@ import news_platform.stories
 from benchmarks.train_articles import tree_nodes
 from news_platform.articles.block_model import parse_trees
 from news_platform.settings import load_settings
-from news_platform.stories.meanings import PLACED, read_meanings
+from news_platform.stories.meanings import number_text, tokens, word_prefix
 from news_platform.stories.similarity import (
     FEATURES,
     RISING,
@@ -41,14 +41,10 @@ from news_platform.stories.similarity import (
 from news_platform.stories.terms import (
     MAX_CHARS,
     MOST_WEIGHT,
-    Vocabulary,
+    NOTION,
+    PLACE,
     iter_terms,
-    load_vocabulary,
-    notion_texts,
-    number_text,
     pack,
-    tokens,
-    word_prefix,
 )
 from news_platform.web.urls import registrable_domain, url_host
 
@@ -58,22 +54,22 @@ FOLDS = 12
 _LEAST_SHARE = 0.0025
 _LEAST_ARTICLES = 30
 _LISTED_WORDS = 400
-# Stop words of languages of which there are no articles to count, by the names of jusText's lists.
-_LISTS = {
-    "it": "Italian",
-    "ru": "Russian",
-    "pt": "Portuguese",
-    "nl": "Dutch",
-    "uk": "Ukrainian",
-    "cs": "Czech",
-    "sv": "Swedish",
-    "ro": "Romanian",
-    "hu": "Hungarian",
-    "el": "Greek",
-    "fa": "Persian",
-    "he": "Hebrew",
-    "id": "Indonesian",
-}
+# jusText's stop words of languages of which there are no articles to count.
+_LISTS = (
+    "Italian",
+    "Russian",
+    "Portuguese",
+    "Dutch",
+    "Ukrainian",
+    "Czech",
+    "Swedish",
+    "Romanian",
+    "Hungarian",
+    "Greek",
+    "Persian",
+    "Hebrew",
+    "Indonesian",
+)
 # Pairs of two languages are an eighth of all.
 _CROSS_WEIGHT = 2.0
 TREES = 260
@@ -174,10 +170,10 @@ class RatedPairs:
         """Return the host of each article."""
         return [one.host for one in self.articles]
 
-    def sketches(self, vocabulary: Vocabulary) -> Sketches:
+    def sketches(self) -> Sketches:
         """Return the sketches of all articles."""
         return Sketches.of(
-            [pack(iter_terms(one.title, one.text, one.lang, vocabulary)) for one in self.articles],
+            [pack(iter_terms(one.title, one.text, one.lang)) for one in self.articles],
             [one.lang for one in self.articles],
             self.hosts,
             [one.hour for one in self.articles],
@@ -267,7 +263,7 @@ def main() -> None:
         return
     pairs = RatedPairs(Path(data, "stories"))
     write_weights(pairs, Path(data))
-    features = pairs.features(pairs.sketches(load_vocabulary()))
+    features = pairs.features(pairs.sketches())
     weights = np.where(pairs.is_cross, _CROSS_WEIGHT, 1.0)
     write_model(fit(features, pairs.ratings, weights))
 
@@ -328,18 +324,14 @@ def _term_texts(text: str) -> Iterable[str]:
 
 def _list_shares() -> Iterator[Mapping[str, float]]:
     """Yield what the ranks of stop words suggest, by Zipf's law."""
-    for language in PLACED:
-        if name := _LISTS.get(language):
-            words = files("justext").joinpath(f"stoplists/{name}.txt").read_text("utf-8").split()
-            ranks = enumerate(words[:_LISTED_WORDS])
-            yield {
-                word_prefix(word): min(0.6, 3 / (rank + 3)) for rank, word in reversed(list(ranks))
-            }
+    for name in _LISTS:
+        words = files("justext").joinpath(f"stoplists/{name}.txt").read_text("utf-8").split()
+        ranks = enumerate(words[:_LISTED_WORDS])
+        yield {word_prefix(word): min(0.6, 3 / (rank + 3)) for rank, word in reversed(list(ranks))}
 
 
 def _notion_shares(pairs: RatedPairs, most: int = 500) -> Mapping[str, float]:
     """Return the share of articles with each place and notion: the mean of languages."""
-    vocabulary = Vocabulary({}, read_meanings())
     by_language: dict[str, list[RatedArticle]] = {}
     for one in pairs.articles:
         by_language.setdefault(one.lang, []).append(one)
@@ -347,9 +339,10 @@ def _notion_shares(pairs: RatedPairs, most: int = 500) -> Mapping[str, float]:
     for language, articles in by_language.items():
         some = articles[:most]
         for one in some:
-            text = f"{one.title}\n{one.text[:MAX_CHARS]}"
-            for name in notion_texts(text, vocabulary.meanings(language)):
-                total[name] = total.get(name, 0.0) + 1 / len(some) / len(by_language)
+            for term in iter_terms(one.title, one.text, language):
+                if term.kind in (PLACE, NOTION):
+                    share = 1 / len(some) / len(by_language)
+                    total[term.text] = total.get(term.text, 0.0) + share
     return {name: max(share, 1e-4) for name, share in total.items()}
 
 

@@ -21,7 +21,7 @@ AI_BOTS = "2026-11-17"
 # The parameters of `near_duplicates.sketch`; sketches of others are not comparable.
 SKETCHES = "2-3-32-4-20-200000"
 # The terms, the learned scores and the rules of links.
-STORIES = "1"
+STORIES = "2"
 TRAINING_EXPORT = "2"
 DOMAIN_QUEUE = "1"
 USAGE_SIGNALS = "2"

@@ -12,7 +12,7 @@ from news_platform.defs.checks import check
 from news_platform.defs.metadata import preview
 from news_platform.defs.planning import Limits
 from news_platform.defs.rebuild_rules import Fingerprints, Platform
-from news_platform.near_duplicates.candidates import SketchOptions
+from news_platform.near_duplicates.candidates import THRESHOLD
 from news_platform.near_duplicates.pipeline import (
     build_day,
     clustered_days,
@@ -94,7 +94,7 @@ def every_member_has_a_twin(resources: Resources, key: str) -> Iterable[str]:
     size = pl.len().over("cluster_id")
     wrong = {
         "alone in their cluster": pl.col("jaccard").is_not_null() & (pl.col("cluster_size") < 2),
-        "with a Jaccard below the threshold": pl.col("jaccard") < SketchOptions().threshold,
+        "with a Jaccard below the threshold": pl.col("jaccard") < THRESHOLD,
         "with a wrong cluster size": size > pl.col("cluster_size"),
     }
     return _problems(resources, key, wrong)

@@ -22,7 +22,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames
 from news_platform.text.normalize import shingles
 
-# numpy is imported by the functions that compute: processes that only read options save 0.1 s.
+# numpy is imported by the functions that compute: processes that only plan save 0.1 s.
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -30,32 +30,25 @@ if TYPE_CHECKING:
     ShingleHashes = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
-class SketchOptions:
-    """The threshold for near-duplicates and the parameters of the search.
-
-    Two texts that share the fraction J of their shingles become a candidate pair with probability
-    1 - (1 - J^rows)^bands: with 32 bands of 4 rows this is almost certain from J = 0.7 on.
-    Candidates are then verified by comparing their exact Jaccard with `threshold`.
-    """
-
-    threshold: float = 0.8
-    shingle_words: int = 3
-    bands: int = 32
-    rows: int = 4
-    # Shorter texts are menus and error pages, which are similar without being copies.
-    min_words: int = 20
-    # One shared key is mostly chance; a pair at the threshold shares 13 keys on average.
-    min_shared_bands: int = 2
-    # Hostile pages have millions of words; the first ones are enough to compare.
-    max_chars: int = 200_000
-
-    @property
-    def fingerprint(self) -> str:
-        """Return the parameters that a stored sketch depends on; others are not comparable."""
-        version = RMinHash.ALGORITHM_VERSION
-        parts = (version, self.shingle_words, self.bands, self.rows, self.min_words, self.max_chars)
-        return "-".join(map(str, parts))
+THRESHOLD = 0.8
+"""The Jaccard from which two texts are near-identical."""
+_SHINGLE_WORDS = 3
+# Two texts that share the fraction J of their shingles become a candidate pair with probability
+# 1 - (1 - J^rows)^bands: this is almost certain from J = 0.7 on.
+_BANDS, _ROWS = 32, 4
+# Shorter texts are menus and error pages, which are similar without being copies.
+_MIN_WORDS = 20
+# One shared key is mostly chance; a pair at the threshold shares 13 keys on average.
+_MIN_SHARED_BANDS = 2
+# Hostile pages have millions of words; the first ones are enough to compare.
+MAX_CHARS = 200_000
+SKETCH_VERSION = "-".join(
+    map(
+        str,
+        (RMinHash.ALGORITHM_VERSION, _SHINGLE_WORDS, _BANDS, _ROWS, _MIN_WORDS, MAX_CHARS),
+    )
+)
+"""What a stored sketch depends on; those of another version are not comparable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +67,27 @@ class Sketch:
 _SEED = 20_251_101
 
 
-def sketch_of(text: str, options: SketchOptions) -> Sketch | None:
+def sketch_of(text: str) -> Sketch | None:
     """Return the sketch of a text, or None if it has too few distinct words to compare."""
     import numpy as np
 
-    found = shingles(text[: options.max_chars], options.shingle_words)
-    if len(found) < options.min_words - options.shingle_words + 1:
+    found = _shingles(text)
+    if found is None:
         return None
     hashes = RMinHash.hash_token_sets([found])
     matrix = RMinHash.digest_matrix_from_token_hash_sets(
-        hashes, num_perm=options.bands * options.rows, seed=_SEED
+        hashes, num_perm=_BANDS * _ROWS, seed=_SEED
     )
     # 32 of 64 bits suffice: with a thousand shingles, one text in five thousand has a collision.
     unique = np.unique(np.array(hashes[0], dtype=np.uint64).astype(np.uint32))
     text_key = hashlib.sha256(unique.tobytes()).hexdigest()[:16]
-    return Sketch(text_key, unique, _band_keys(matrix.to_rows()[0], options.rows))
+    return Sketch(text_key, unique, _band_keys(matrix.to_rows()[0]))
+
+
+def _shingles(text: str) -> frozenset[str] | None:
+    """Return the shingles of the beginning of a text; None if they are too few."""
+    found = shingles(text[:MAX_CHARS], _SHINGLE_WORDS)
+    return found if len(found) >= _MIN_WORDS - _SHINGLE_WORDS + 1 else None
 
 
 def export_sketch(text: str, hashes: int = 64) -> str:
@@ -96,9 +95,8 @@ def export_sketch(text: str, hashes: int = 64) -> str:
 
     It goes with the rows of an export: later exports can tell what earlier ones hold.
     """
-    options = SketchOptions()
-    found = shingles(text[: options.max_chars], options.shingle_words)
-    if len(found) < options.min_words - options.shingle_words + 1:
+    found = _shingles(text)
+    if found is None:
         return base64.b64encode(hashlib.sha256(text.encode()).digest()[:24]).decode()
     matrix = RMinHash.digest_matrix_from_token_hash_sets(
         RMinHash.hash_token_sets([found]), num_perm=hashes, seed=_SEED
@@ -124,12 +122,12 @@ def jaccard_of(left: ShingleHashes, right: ShingleHashes) -> float:
     return common / (left.size + right.size - common) if common else 0.0
 
 
-def _band_keys(signature: list[int], rows: int) -> tuple[int, ...]:
+def _band_keys(signature: list[int]) -> tuple[int, ...]:
     """Hash each band with its start, so that keys of different bands never match."""
-    form = struct.Struct(f"<I{rows}I")
+    form = struct.Struct(f"<I{_ROWS}I")
     keys = []
-    for start in range(0, len(signature), rows):
-        packed = form.pack(start, *signature[start : start + rows])
+    for start in range(0, len(signature), _ROWS):
+        packed = form.pack(start, *signature[start : start + _ROWS])
         digest = hashlib.blake2b(packed, digest_size=8).digest()
         keys.append(int.from_bytes(digest, "little", signed=True))
     return tuple(keys)
@@ -156,9 +154,7 @@ class TextPair:
 Candidate = tuple[int, str, int]
 
 
-def find_candidates(
-    store: ObjectStore, days: Sequence[str], options: SketchOptions, scratch: Path
-) -> list[Candidate]:
+def find_candidates(store: ObjectStore, days: Sequence[str], scratch: Path) -> list[Candidate]:
     """Return the texts of the last day with those that share enough band keys, in SQL."""
     # Imported where they are used, as numpy is: every process loads this module.
     import duckdb
@@ -176,7 +172,7 @@ def find_candidates(
     with duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": str(scratch)}) as sql:
         found = sql.execute(
             _CANDIDATES.replace("$bands", union),
-            {"near": _MAX_NEIGHBOURS, "shared": options.min_shared_bands, "most": _MAX_CANDIDATES},
+            {"near": _MAX_NEIGHBOURS, "shared": _MIN_SHARED_BANDS, "most": _MAX_CANDIDATES},
         )
         return [(int(place), days[number], int(other)) for place, number, other in found.fetchall()]
 
@@ -212,9 +208,7 @@ order by place, other_day, other
 """
 
 
-def alike_pairs(
-    store: ObjectStore, today: str, candidates: Sequence[Candidate], options: SketchOptions
-) -> list[TextPair]:
+def alike_pairs(store: ObjectStore, today: str, candidates: Sequence[Candidate]) -> list[TextPair]:
     """Return the candidates whose texts are near-identical; part by part, to bound the memory."""
     found: list[TextPair] = []
     for at in range(0, len(candidates), _COMPARED_AT_ONCE):
@@ -226,7 +220,7 @@ def alike_pairs(
         for place, day, other in part:
             left, right = texts[today][place], texts[day][other]
             jaccard = jaccard_of(left.hashes, right.hashes)
-            if jaccard >= options.threshold:
+            if jaccard >= THRESHOLD:
                 own = right.text_key if day == today else None
                 article = (day, right.source, right.url_hash)
                 found.append(TextPair(left.text_key, article, own, jaccard))

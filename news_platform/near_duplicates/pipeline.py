@@ -15,7 +15,7 @@ from news_platform.datasets.near_duplicates import (
     CLUSTER_SKETCHES,
     NEAR_DUPLICATES,
 )
-from news_platform.near_duplicates.candidates import SketchOptions
+from news_platform.near_duplicates.candidates import SKETCH_VERSION, THRESHOLD
 from news_platform.near_duplicates.window import WindowReport, cluster_window, window_days
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
@@ -30,7 +30,7 @@ from news_platform.takedowns.build_filters import build_obeying
 
 
 def wanted_days(store: ObjectStore, *, days: int) -> Mapping[str, str]:
-    """Return the fingerprint of each day: its articles, the days of its window, and the options.
+    """Return the fingerprint of each day: its articles and the days of its window.
 
     A built day without articles maps to REMOVED.
     """
@@ -38,8 +38,8 @@ def wanted_days(store: ObjectStore, *, days: int) -> Mapping[str, str]:
     for table in DELTA_TABLES:
         for day, marker in read_markers(store, table.name).items():
             articles.setdefault(day, []).append(f"{table.name} {marker.inputs} {marker.scope}")
-    options, clustered = SketchOptions(), _clustered(store)
-    by = f"{options.fingerprint} {options.threshold} {days}"
+    clustered = _clustered(store)
+    by = f"{SKETCH_VERSION} {THRESHOLD} {days}"
     wanted = {
         day: fingerprint(
             [

@@ -25,7 +25,6 @@ from news_platform.isolation.boundary import boundary
 from news_platform.near_duplicates.candidates import (
     ArticleKey,
     Sketch,
-    SketchOptions,
     TextPair,
     alike_pairs,
     cluster_id,
@@ -108,17 +107,16 @@ def cluster_window(
     `earlier` are the clustered days that it is compared with, oldest first. The tables may still
     hold articles that are taken down; they are left out.
     """
-    options = SketchOptions()
-    today = _sketch_day(store, day, options, takedowns)
+    today = _sketch_day(store, day, takedowns)
     for one in earlier:
         if not store.exists(CLUSTER_BANDS.place.path(date=one)):  # expired: see `expire_sketches`
-            _write_sketches(store, one, _sketch_day(store, one, options, takedowns), ())
+            _write_sketches(store, one, _sketch_day(store, one, takedowns), ())
     twins = _twins(store, earlier, today)
     # Stored first: the day's own texts are candidates like those of earlier days.
     _write_sketches(store, day, today, twins)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        candidates = find_candidates(store, [*earlier, day], options, Path(folder))
-    alike = alike_pairs(store, day, candidates, options)
+        candidates = find_candidates(store, [*earlier, day], Path(folder))
+    alike = alike_pairs(store, day, candidates)
     others = {pair.article for pair in alike if pair.text_key is None}
     known = _known(store, earlier, {*twins.values(), *others})
     found = _Clusters(known, today, twins, alike)
@@ -145,10 +143,10 @@ def _content(rows: pl.DataFrame, today: _Day) -> str:
     return fingerprint(f"{row} {key}" for row, key in zip(chosen.iter_rows(), keys, strict=True))
 
 
-def _sketch_day(store: ObjectStore, day: str, options: SketchOptions, takedowns: Takedowns) -> _Day:
+def _sketch_day(store: ObjectStore, day: str, takedowns: Takedowns) -> _Day:
     found = _Day()
     rows = sorted(
-        _articles(store, day, options, takedowns, found.left_out),
+        _articles(store, day, takedowns, found.left_out),
         key=lambda row: (row[0].seen_at, row[0].url_hash, row[0].source),
     )
     for article, sketch in rows:
@@ -161,7 +159,6 @@ def _sketch_day(store: ObjectStore, day: str, options: SketchOptions, takedowns:
 def _articles(
     store: ObjectStore,
     day: str,
-    options: SketchOptions,
     takedowns: Takedowns,
     left_out: Counter[str],
 ) -> Iterator[tuple[_SeenArticle, Sketch | None]]:
@@ -171,15 +168,15 @@ def _articles(
                 for frame in iter_frames(store, file.path, columns=(*_READ, "canonical_url")):
                     kept = without_covered(frame, table, takedowns)
                     for url_hash, source, url, seen_at, text in kept.select(*_READ).iter_rows():
-                        sketch = _sketch(url, text or "", options, left_out)
+                        sketch = _sketch(url, text or "", left_out)
                         key = sketch.text_key if sketch else None
                         yield _SeenArticle(day, source, url_hash, url, seen_at, key), sketch
 
 
-def _sketch(url: str, text: str, options: SketchOptions, left_out: Counter[str]) -> Sketch | None:
+def _sketch(url: str, text: str, left_out: Counter[str]) -> Sketch | None:
     found = None
     with boundary("article", url) as unit:
-        found = sketch_of(text, options)
+        found = sketch_of(text)
     if found is None:
         left_out["failed" if unit.cause else "too_short"] += 1
     return found

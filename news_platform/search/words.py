@@ -21,23 +21,12 @@ _NO_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-# Han and kana that are folded already.
-_PLAIN_CJK = re.compile("[\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff]+")
 # The marks that are left out: accents, Hebrew points and Arabic vowel signs. In other scripts, such
 # as Devanagari, marks are letters; the breve of й and the dots of ё are letters to their readers.
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
-# Quotes, dashes, dots, blanks and the euro sign only separate words; the sharp s is two letters.
-_SEPARATORS = "\u2019\u2018\u201c\u201d\u201e\u2013\u2014\u2026\u00a0\u00ab\u00bb\u2022\u20ac"
-_CJK_SEPARATORS = "\uff0c\u3002\u3001\uff1a\uff1f\uff01\uff08\uff09\u300c\u300d\u300a\u300b"
-_FREQUENT = (*((sign, " ") for sign in _SEPARATORS), ("\u00df", "ss"))
 _FOREIGN = re.compile("[^\x00-\x7f]+")
 # Words recur, sentences of scripts without spaces do not.
 _LONGEST_CACHED, _CACHED_RUNS = 24, 1 << 17
-# Single bytes are folded much faster than runs of letters. Latin-1 is the fastest; then Cyrillic,
-# Greek, and the Latin letters of central Europe, Turkey and the Baltic.
-_WESTERN = "latin-1"
-_CODE_PAGES = ("cp1251", "cp1253", "cp1250", "cp1254", "cp1257")
-_UNFIT = b"\0"
 _CYRILLIC_LETTERS = re.compile("[\u0400-\u052f]+")
 _WORD = re.compile(r"\w+")
 # Snippets of long texts come from their beginning, which is what a reader looks at first.
@@ -52,49 +41,6 @@ def fold(text: str) -> str:
     """Return the text in the spelling that is searched: without case, accents and variants."""
     if text.isascii():
         return text.lower()
-    for sign, plain in _FREQUENT:
-        text = text.replace(sign, plain)
-    folded = _fold_by_page(text, _WESTERN)
-    # Lines end with ASCII, so each can be folded by itself: often a few need more than others.
-    return folded if folded is not None else "\n".join(map(_fold_line, text.split("\n")))
-
-
-def _fold_line(line: str) -> str:
-    if line.isascii():
-        return line.lower()
-    # No code page has them: trying would be in vain.
-    pages = () if _PLAIN_CJK.search(line) else (_WESTERN, *_CODE_PAGES)
-    for name in pages:
-        folded = _fold_by_page(line, name)
-        if folded is not None:
-            return folded
-    return _fold_by_runs(line)
-
-
-def _fold_by_page(text: str, name: str) -> str | None:
-    """Return a text folded byte by byte in a code page; None if it has other letters."""
-    try:
-        folded = text.encode(name).translate(_table(name))
-    except UnicodeEncodeError:
-        return None
-    return None if _UNFIT in folded else folded.decode(name)
-
-
-@cache
-def _table(name: str) -> bytes:
-    """Return each byte of a code page as it is folded; `_UNFIT` for what is not one byte then."""
-    table = bytearray(256)
-    for number in range(1, 256):
-        # Letters of these pages never join with a neighbour, so each is folded by itself.
-        folded = _fold_by_runs(bytes([number]).decode(name, "ignore"))
-        found = folded.encode(name, "ignore")
-        table[number] = found[0] if len(folded) == len(found) == 1 else _UNFIT[0]
-    return bytes(table)
-
-
-def _fold_by_runs(text: str) -> str:
-    for sign in _CJK_SEPARATORS:
-        text = text.replace(sign, " ")
     # Only what is not ASCII needs more than lower case. Each run is folded by itself, because marks
     # after an ASCII letter are left out anyway; runs are mostly words, which recur.
     return _FOREIGN.sub(_folded_run, text).lower()
@@ -102,8 +48,6 @@ def _fold_by_runs(text: str) -> str:
 
 def _folded_run(found: re.Match[str]) -> str:
     run = found[0]
-    if _PLAIN_CJK.fullmatch(run):
-        return f" {' '.join(run)} "
     return _folded(run) if len(run) > _LONGEST_CACHED else _cached(run)
 
 

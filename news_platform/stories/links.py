@@ -7,12 +7,11 @@ score depends on the two articles alone, so the links are the same in whatever o
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from news_platform.stories.similarity import Ints, Sketches
+from news_platform.stories.similarity import Ints, Sketches, StoryModel
 from news_platform.stories.terms import (
     IN_LEAD,
     IN_TITLE,
@@ -145,49 +144,27 @@ class Link:
     score: int
 
 
-class PairScores(Protocol):
-    """What scores pairs, and the scores that a link needs, as `StoryModel` has them."""
-
-    @property
-    def least_score(self) -> int:
-        """Return the score to the article that a link needs."""
-        ...
-
-    @property
-    def least_root_score(self) -> int:
-        """Return the score to the first article of the story that a link needs."""
-        ...
-
-    def scores(self, left: Sketches, own: Ints, right: Sketches, other: Ints) -> Ints:
-        """Return the score of each pair."""
-        ...
-
-
-class DaySketches(Protocol):
-    """The sketches of a day, read when they are needed: a window does not fit into memory."""
-
-    def sketches(self) -> Sketches:
-        """Return the sketches of the day."""
-        ...
+ReadSketches = Callable[[], Sketches]
+"""Reads the sketches of a day when they are needed: a window does not fit into memory."""
 
 
 class Scorer:
     """Scores articles of the last day with earlier ones, each pair once, many at a time."""
 
-    def __init__(self, model: PairScores, days: Sequence[DaySketches]) -> None:
+    def __init__(self, model: StoryModel, days: Sequence[ReadSketches]) -> None:
         self._model, self._days = model, days
         self._known: dict[tuple[int, Place], int] = {}
 
     def score(self, pairs: Iterable[tuple[int, Place]]) -> None:
         """Score pairs, day by day, so that the terms of two days are in memory."""
         missing = sorted({pair for pair in pairs if pair not in self._known})
-        today = self._days[-1].sketches() if missing else None
+        today = self._days[-1]() if missing else None
         by_day: dict[int, list[tuple[int, Place]]] = {}
         for pair in missing:
             by_day.setdefault(pair[1][0], []).append(pair)
         for day, found in by_day.items():
             assert today is not None
-            other = today if day == len(self._days) - 1 else self._days[day].sketches()
+            other = today if day == len(self._days) - 1 else self._days[day]()
             own = np.array([one for one, _ in found])
             theirs = np.array([place for _, (_, place) in found])
             scores = self._model.scores(today, own, other, theirs).tolist()
@@ -199,8 +176,8 @@ class Scorer:
 
 
 def find_links(
-    model: PairScores,
-    days: Sequence[DaySketches],
+    model: StoryModel,
+    days: Sequence[ReadSketches],
     root_of: Callable[[Place], Place],
 ) -> Mapping[int, Link]:
     """Return the links of the articles of the last day, by their places.
@@ -208,11 +185,11 @@ def find_links(
     `root_of` returns the first article within the window of the story of an earlier article.
     """
     last = len(days) - 1
-    today = Postings.of(days[last].sketches())
+    today = Postings.of(days[last]())
     parts = [
         find_candidates(today, today, day=last, is_same_day=True)
         if day == last
-        else find_candidates(today, Postings.of(days[day].sketches()), day=day)
+        else find_candidates(today, Postings.of(days[day]()), day=day)
         for day in range(len(days))
     ]
     best = Candidates.joined(parts).best()

@@ -18,7 +18,7 @@ from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values, scan_table
 from news_platform.stories.similarity import Sketches, load_model, score_shares
-from news_platform.stories.terms import Term, iter_terms, load_vocabulary, pack
+from news_platform.stories.terms import Term, iter_terms, pack
 from news_platform.stories.timeline import StoryMember, Timeline, tell
 from news_platform.takedowns.build_filters import read_hidden, without_hidden
 
@@ -155,8 +155,7 @@ def link_reasons(store: ObjectStore, member: StoryMember, other: StoryMember) ->
     texts = _texts(store, {member.day, other.day}, {member.url_hash, other.url_hash})
     if not {member.url_hash, other.url_hash} <= texts.keys():
         return None
-    vocabulary = load_vocabulary()
-    terms = [list(iter_terms(*texts[one.url_hash], vocabulary)) for one in (member, other)]
+    terms = [list(iter_terms(*texts[one.url_hash])) for one in (member, other)]
     pair = (member, other)
     moments = [one.published_at or one.seen_at for one in pair]
     sketches = Sketches.of(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from news_platform.articles.block_model import SCORE_UNIT, Trees, parse_trees
 from news_platform.stories.terms import (
+    DATE,
     IN_LEAD,
     IN_TITLE,
     IS_NAME,
@@ -46,30 +47,38 @@ _PAIRS_AT_ONCE = 1_000
 _TIMES = np.array([10, 17, 24, 32], dtype=np.int64)
 
 _SHARES = ("dice", "held", "least", "most")
-# The bits of a mark that are looked at, what they have to be, and which shares are measured: of
-# both articles, of the smaller one, and of one part in the whole other article.
+# Names, numbers, places, notions and dates together: what languages have in common.
+_ANCHOR = KINDS
+_IS_ANCHOR = np.isin(np.arange(KINDS), (NUMBER, PLACE, NOTION, DATE))
+# The kind of terms, the bits of their marks, and which shares are measured: of both articles, of
+# the smaller one, and of one part in the whole other article.
 _FIELDS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
-    "words": (_KIND, WORD, ("dice",)),
-    "title": (_KIND | IN_TITLE, WORD | IN_TITLE, _SHARES),
-    "lead": (_KIND | IN_LEAD, WORD | IN_LEAD, ("held", "least", "most")),
-    "names": (_KIND | IS_NAME, WORD | IS_NAME, _SHARES),
-    "often": (_KIND | _OFTEN, WORD | _OFTEN, ("dice", "least", "most")),
-    "whole": (_KIND, WHOLE, ("dice", "held")),
-    "whole_lead": (_KIND | IN_LEAD, WHOLE | IN_LEAD, ("least", "most")),
-    "numbers": (_KIND, NUMBER, ("dice", "held")),
-    "lead_numbers": (_KIND | IN_LEAD, NUMBER | IN_LEAD, ("dice",)),
-    "places": (_KIND, PLACE, ("dice", "held")),
-    "lead_places": (_KIND | IN_LEAD, PLACE | IN_LEAD, ("dice",)),
-    "notions": (_KIND, NOTION, ("dice", "held")),
-    "lead_notions": (_KIND | IN_LEAD, NOTION | IN_LEAD, ("dice", "held")),
-    "title_notions": (_KIND | IN_TITLE, NOTION | IN_TITLE, ("held", "least", "most")),
+    "words": (WORD, 0, ("dice",)),
+    "title": (WORD, IN_TITLE, _SHARES),
+    "lead": (WORD, IN_LEAD, ("held", "least", "most")),
+    "names": (WORD, IS_NAME, _SHARES),
+    "often": (WORD, _OFTEN, ("dice", "least", "most")),
+    "whole": (WHOLE, 0, ("dice", "held")),
+    "whole_lead": (WHOLE, IN_LEAD, ("least", "most")),
+    "numbers": (NUMBER, 0, ("dice", "held")),
+    "lead_numbers": (NUMBER, IN_LEAD, ("dice",)),
+    "anchors": (_ANCHOR, 0, ("dice", "held", "least")),
+    "lead_anchors": (_ANCHOR, IN_LEAD, ("dice", "held")),
+    "dates": (DATE, 0, ("dice", "held")),
+    "places": (PLACE, 0, ("dice", "held")),
+    "lead_places": (PLACE, IN_LEAD, ("dice",)),
+    "notions": (NOTION, 0, ("dice", "held")),
+    "lead_notions": (NOTION, IN_LEAD, ("dice", "held")),
+    "title_notions": (NOTION, IN_TITLE, ("held", "least", "most")),
 }
 FEATURES = (
     *(f"{name}_{share}" for name, (_, _, shares) in _FIELDS.items() for share in shares),
     "words_cosine",
     "often_cosine",
     "names_cosine",
+    "shared_anchors",
     "rare",
+    "rare_names",
     "hours",
     "same_language",
     "same_host",
@@ -81,7 +90,7 @@ RISING = frozenset(FEATURES) - {"hours", *FEATURES[-4:]}
 """The numbers of which more never lowers the score; more `hours` never raise it."""
 GROUPS: Mapping[str, tuple[int, ...]] = {
     "words": (WORD, WHOLE),
-    "numbers": (NUMBER,),
+    "numbers": (NUMBER, DATE),
     "places": (PLACE,),
     "notions": (NOTION,),
 }
@@ -171,39 +180,43 @@ class _Pairs:
     def features(self) -> Mapping[str, Ints]:
         """Return the numbers by name, in the order of FEATURES."""
         found: dict[str, Ints] = {}
-        for name, (bits, wanted, shares) in _FIELDS.items():
-            for share, values in self._shares(bits, wanted).items():
+        for name, (kind, part, shares) in _FIELDS.items():
+            for share, values in self._shares(kind, part).items():
                 if share in shares:
                     found[f"{name}_{share}"] = values
         for name in ("whole_dice", "whole_held", "whole_lead_least", "whole_lead_most"):
             found[name] = np.where(self._same_language, found[name], UNKNOWN)
-        is_word = self._marks & _KIND == WORD
-        is_name = is_word & (self._marks & self._theirs & IS_NAME > 0)
-        found["words_cosine"] = self._cosine(is_word, (_KIND, WORD), weigh=_once)
-        found["often_cosine"] = self._cosine(is_word, (_KIND, WORD), weigh=_times)
-        name_bits = _KIND | IS_NAME, WORD | IS_NAME
-        found["names_cosine"] = self._cosine(is_name, name_bits, weigh=_times)
-        found["rare"] = self._total(is_word & (self._weights >= _RARE), np.ones_like(self._weights))
+        is_word, is_name = self._both(WORD, 0), self._both(WORD, IS_NAME)
+        found["words_cosine"] = self._cosine(0, weigh=_once)
+        found["often_cosine"] = self._cosine(0, weigh=_times)
+        found["names_cosine"] = self._cosine(IS_NAME, weigh=_times)
+        found["shared_anchors"] = self._total(self._both(_ANCHOR, 0), self._weights)
+        rare = (self._weights >= _RARE).astype(np.int64)
+        found["rare"] = self._total(is_word, rare)
+        found["rare_names"] = self._total(is_name, rare)
         found["hours"] = self._hours
         found["same_language"] = self._same_language.astype(np.int64)
         # An outlet repeats its phrases and templates, also in articles about other events.
         found["same_host"] = self._same_host.astype(np.int64)
         sizes = [
-            side.total(side.marks & _KIND == WORD, side.weights)
+            side.total(_stands(side.marks, WORD, 0), side.weights)
             for side in (self._one, self._other)
         ]
         found["least_words"] = np.minimum(*sizes)
         found["size_ratio"] = _share(np.minimum(*sizes), np.maximum(*sizes))
         return {name: found[name] for name in FEATURES}
 
+    def _both(self, kind: int, part: int) -> Mask:
+        return _stands(self._marks, kind, part) & _stands(self._theirs, kind, part)
+
     def _total(self, chosen: Mask, values: Ints) -> Ints:
         found = np.bincount(self._pairs[chosen], values[chosen], self._count)
         return found.astype(np.int64)
 
-    def _shares(self, bits: int, wanted: int) -> Mapping[str, Ints]:
-        own, their = self._marks & bits == wanted, self._theirs & bits == wanted
+    def _shares(self, kind: int, part: int) -> Mapping[str, Ints]:
+        own, their = _stands(self._marks, kind, part), _stands(self._theirs, kind, part)
         one, other = (
-            side.total(side.marks & bits == wanted, side.weights)
+            side.total(_stands(side.marks, kind, part), side.weights)
             for side in (self._one, self._other)
         )
         both = self._total(own & their, self._weights)
@@ -216,10 +229,11 @@ class _Pairs:
             "most": np.maximum(in_other, in_one),
         }
 
-    def _cosine(self, chosen: Mask, part: tuple[int, int], *, weigh: "_Weigh") -> Ints:
+    def _cosine(self, part: int, *, weigh: "_Weigh") -> Ints:
+        chosen = self._both(WORD, part)
         product = weigh(self._weights, self._marks) * weigh(self._weights, self._theirs)
         lengths = [
-            side.total(side.marks & part[0] == part[1], weigh(side.weights, side.marks) ** 2)
+            side.total(_stands(side.marks, WORD, part), weigh(side.weights, side.marks) ** 2)
             for side in (self._one, self._other)
         ]
         # Square roots of IEEE numbers are exact, so they are the same on every machine.
@@ -227,6 +241,16 @@ class _Pairs:
         shared = self._total(chosen, product)
         cosines: Ints = np.floor(BEST_SCORE * shared / np.maximum(length, 1)).astype(np.int64)
         return cosines
+
+
+def _stands(marks: npt.NDArray[np.uint8], kind: int, part: int) -> Mask:
+    """Return which terms are of a kind and have all bits of a part."""
+    if kind != _ANCHOR:
+        found: Mask = marks & (_KIND | part) == kind | part
+        return found
+    is_name = marks & (_KIND | IS_NAME) == WORD | IS_NAME
+    shared: Mask = (_IS_ANCHOR[marks & _KIND] | is_name) & (marks & part == part)
+    return shared
 
 
 _Weigh = Callable[[Ints, npt.NDArray[np.uint8]], Ints]

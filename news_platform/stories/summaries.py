@@ -8,7 +8,8 @@ from datetime import datetime
 import polars as pl
 
 from news_platform.datasets.stories import COPY, STORIES
-from news_platform.stories.terms import load_vocabulary, tokens
+from news_platform.stories.meanings import tokens, word_prefix
+from news_platform.stories.terms import term_weight
 
 _MOST_DOMAINS = 200
 _MOST_NAMES = 5
@@ -111,24 +112,19 @@ def _central_title(members: pl.DataFrame) -> str | None:
 
 def shared_names(titles: Sequence[str]) -> list[str]:
     """Return the words that most headlines share, rare by the shipped table, heaviest first."""
-    vocabulary = load_vocabulary()
     counts: Counter[str] = Counter()
     spelled: dict[str, str] = {}
     for title in titles:
         # In the order of the title, so that the same spelling is shown in every process.
         words = (token for token in tokens(title) if len(token) > 2 or not token.isascii())
         for word in dict.fromkeys(words):
-            begin = vocabulary.prefix(word)
+            begin = word_prefix(word)
             counts[begin] += 1
             if word[0].isupper() or begin not in spelled:
                 spelled[begin] = word
     least = 2 if len(titles) > 1 else 1
     ranked = sorted(
-        (
-            (count * vocabulary.weight(begin), begin)
-            for begin, count in counts.items()
-            if count >= least
-        ),
+        ((count * term_weight(begin), begin) for begin, count in counts.items() if count >= least),
         reverse=True,
     )
     return [spelled[begin] for _, begin in ranked[:_MOST_NAMES]]

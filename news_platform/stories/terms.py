@@ -5,45 +5,39 @@ notions of the news, so that most terms are the same in every language and scrip
 more, by a shipped table, never by what else arrived.
 """
 
-import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from anyascii import anyascii
 
-# Endings of words differ by grammar and language, beginnings less: `elect-ion`, `elecc-iones`.
-CUT = 5
+from news_platform.stories.meanings import (
+    CUT,
+    Meanings,
+    number_text,
+    read_meanings,
+    tokens,
+    word_prefix,
+)
+
 # Tenths of the natural logarithm: a word that the table does not have is in one article of 1,000.
 MOST_WEIGHT = 70
+_DATE_WEIGHT = 45
 LEAD_CHARS = 500
 MAX_CHARS = 6_000
 # Hostile articles have every word of the day: each kind of term is capped, the rarest win.
 MOST_WORDS, MOST_NUMBERS, MOST_NOTIONS, MOST_WHOLE = 220, 40, 60, 120
 
-WORD, NUMBER, PLACE, NOTION, WHOLE = range(5)
+WORD, NUMBER, PLACE, NOTION, WHOLE, DATE = range(6)
 KINDS = 8
 IN_TITLE, IN_LEAD, IS_NAME = 8, 16, 32
 _PARTS = IN_TITLE | IN_LEAD
 # How often a word occurs is kept in the two highest bits: once, twice, up to four times, more.
 OFTEN_BITS = 6
-
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
-# Scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
-)
-# The Arabic article with the conjunctions and prepositions that are written with it.
-_ARABIC_ARTICLE = re.compile("^(?:[وفبكل]?ال|لل)(?=..)")
-_THOUSANDS = re.compile(r"[.,](?=\d{3}(?!\d))")
-_MYRIADS = re.compile("(\\d+(?:[.,]\\d+)?)\\s?([万萬亿億])")
-_MYRIAD = {"万": 10_000, "萬": 10_000, "亿": 100_000_000, "億": 100_000_000}
 
 Keys = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
@@ -76,96 +70,44 @@ class Term:
         return zlib.crc32(f"{self.kind}{self.text}".encode())
 
 
-class Vocabulary:
-    """What words weigh, and which words name places and notions in each language."""
-
-    def __init__(self, weights: Mapping[str, int], meanings: Mapping[str, "Meanings"]) -> None:
-        self._weights = weights
-        self._meanings = meanings
-        self._prefixes: dict[str, str] = {}
-
-    def weight(self, text: str) -> int:
-        """Return what a term weighs, from 0 to MOST_WEIGHT."""
-        return self._weights.get(text, MOST_WEIGHT)
-
-    def prefix(self, word: str) -> str:
-        """Return the beginning of a word in Latin letters."""
-        found = self._prefixes.get(word)
-        if found is None:
-            if len(self._prefixes) > 200_000:
-                self._prefixes.clear()
-            found = self._prefixes[word] = word_prefix(word)
-        return found
-
-    def meanings(self, language: str) -> "Meanings":
-        """Return the words of a language that name places and notions."""
-        return self._meanings.get(language, _NONE)
+@cache
+def _weights() -> Mapping[str, int]:
+    """Return what terms weigh, by lines of a weight and the terms that have it."""
+    found: dict[str, int] = {}
+    written = files("news_platform.stories").joinpath("term_weights.txt").read_text("utf-8")
+    for line in written.splitlines():
+        weight, *terms = line.split()
+        found.update(dict.fromkeys(terms, int(weight)))
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class Meanings:
-    """Beginnings of words, runs of two and more beginnings, and strings of unspaced scripts."""
-
-    words: Mapping[str, tuple[str, ...]]
-    runs: Mapping[str, tuple[tuple[tuple[str, ...], str], ...]]
-    unspaced: re.Pattern[str] | None
-    spelled: Mapping[str, str]
+def term_weight(text: str) -> int:
+    """Return what a term weighs, from 0 to MOST_WEIGHT."""
+    return _weights().get(text, MOST_WEIGHT)
 
 
-_NONE = Meanings({}, {}, None, {})
-
-
-def word_prefix(word: str) -> str:
-    """Return the first letters of a word, transliterated to Latin."""
-    if not word.isascii():
-        word = anyascii(_ARABIC_ARTICLE.sub("", word))
-    return "".join(letter for letter in word.lower() if letter.isalnum())[:CUT]
-
-
-def number_text(written: str) -> str:
-    """Return a number without separators of thousands, with a point before decimals."""
-    plain = _THOUSANDS.sub("", written).replace(",", ".")
-    return plain.lstrip("0") or "0"
-
-
-def tokens(text: str) -> list[str]:
-    """Return the words and numbers of a text; unspaced scripts as pairs of characters."""
-    if _UNSPACED.search(text):
-        text = _MYRIADS.sub(_plain_number, text)
-        text = _UNSPACED.sub(lambda run: f" {' '.join(_pairs(run.group()))} ", text)
-    return _TOKEN.findall(text)
-
-
-def _pairs(run: str) -> Iterator[str]:
-    return (one + other for one, other in pairwise(run)) if len(run) > 1 else iter(run)
-
-
-def _plain_number(found: re.Match[str]) -> str:
-    value = float(found.group(1).replace(",", ".")) * _MYRIAD[found.group(2)]
-    return f" {value:.0f} "
-
-
-def iter_terms(title: str, text: str, language: str, vocabulary: Vocabulary) -> Iterator[Term]:
+def iter_terms(title: str, text: str, language: str) -> Iterator[Term]:
     """Yield the terms of an article, each once, at most so many of each kind."""
-    title, body = title[:LEAD_CHARS], text[:MAX_CHARS]
-    parts = tokens(title), tokens(body[:LEAD_CHARS]), tokens(body[LEAD_CHARS:])
-    own = _Article(vocabulary, *parts)
+    known = read_meanings(language)
+    title = known.with_plain_numbers(title[:LEAD_CHARS])
+    body = text[:MAX_CHARS]
+    lead, rest = known.with_plain_numbers(body[:LEAD_CHARS]), body[LEAD_CHARS:]
+    parts = tokens(title), tokens(lead), tokens(known.with_plain_numbers(rest))
+    own = _Article(*parts)
     yield from own.words()
     yield from own.numbers()
     yield from own.whole_words(language)
-    yield from own.meanings(f"{title}\n{body}", vocabulary.meanings(language))
+    yield from own.meanings(f"{title}\n{body}", known)
+    yield from _dates(f"{title}\n{body}", known)
 
 
-def notion_texts(text: str, known: Meanings) -> Mapping[str, set[str]]:
-    """Return the places and notions that a text names, with the beginnings of their words.
-
-    Those of unspaced scripts have the place of their first character instead, as a number.
-    """
-    return _named([_begin(token, word_prefix) for token in tokens(text)], text, known)
-
-
-def _begin(token: str, prefix: Callable[[str], str]) -> str:
-    return f"#{number_text(token)}" if token[0].isdigit() else prefix(token)
+def _dates(text: str, known: Meanings) -> Iterator[Term]:
+    """Yield the days that a text names."""
+    places: dict[str, int] = {}
+    for date, at in known.dates(text):
+        places.setdefault(date, at)
+    for date, at in sorted(places.items())[:MOST_NUMBERS]:
+        yield Term(DATE, date, _DATE_WEIGHT, DATE | IN_LEAD * (at < LEAD_CHARS))
 
 
 def _named(begins: Sequence[str], text: str, known: Meanings) -> Mapping[str, set[str]]:
@@ -188,13 +130,13 @@ def _named(begins: Sequence[str], text: str, known: Meanings) -> Mapping[str, se
 class _Article:
     """The words of an article, and in which parts they stand."""
 
-    def __init__(
-        self, vocabulary: Vocabulary, title: list[str], lead: list[str], rest: list[str]
-    ) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, title: list[str], lead: list[str], rest: list[str]) -> None:
         everything = [*title, *lead, *rest]
         self._counts = Counter(everything)
-        begins = {token: _begin(token, vocabulary.prefix) for token in self._counts}
+        begins = {
+            token: f"#{number_text(token)}" if token[0].isdigit() else word_prefix(token)
+            for token in self._counts
+        }
         self._begins = begins
         self._running = [begins[token] for token in everything]
         self._title = {begins[token] for token in title}
@@ -214,7 +156,7 @@ class _Article:
                     small.add(begin)
         terms = []
         for begin, count in counts.items():
-            if weight := self._vocabulary.weight(begin):
+            if weight := term_weight(begin):
                 often = min((count - 1).bit_length(), 3) << OFTEN_BITS
                 name = IS_NAME * (begin not in small)
                 terms.append(Term(WORD, begin, weight, WORD | self._mark(begin) | name | often))
@@ -224,8 +166,7 @@ class _Article:
         """Return numbers; single digits say too little."""
         begins = {begin for begin in self._begins.values() if begin[:1] == "#" and len(begin) > 2}
         terms = (
-            Term(NUMBER, begin, self._vocabulary.weight(begin), NUMBER | self._mark(begin))
-            for begin in begins
+            Term(NUMBER, begin, term_weight(begin), NUMBER | self._mark(begin)) for begin in begins
         )
         return _rarest(terms, MOST_NUMBERS)
 
@@ -234,7 +175,7 @@ class _Article:
         terms = {}
         for token, begin in self._begins.items():
             if len(token) > CUT and begin[:1] != "#":
-                word, weight = f"{language} {token.lower()}", self._vocabulary.weight(begin)
+                word, weight = f"{language} {token.lower()}", term_weight(begin)
                 terms[word] = Term(WHOLE, word, weight, WHOLE | self._mark(begin))
         return _rarest(terms.values(), MOST_WHOLE)
 
@@ -246,7 +187,7 @@ class _Article:
             for begin in begins:
                 is_early = begin.isdigit() and int(begin) < LEAD_CHARS
                 mark |= IN_TITLE | IN_LEAD if is_early else self._mark(begin)
-            terms.append(Term(kind, name, self._vocabulary.weight(name), kind | mark))
+            terms.append(Term(kind, name, term_weight(name), kind | mark))
         return _rarest(terms, MOST_NOTIONS)
 
 
@@ -266,24 +207,6 @@ def pack(found: Iterable[Term]) -> Terms:
     return Terms(keys[order], values[:, 0].copy(), values[:, 1].copy())
 
 
-def parse_weights(written: str) -> Mapping[str, int]:
-    """Return what terms weigh, by lines of a weight and the terms that have it."""
-    found: dict[str, int] = {}
-    for line in written.splitlines():
-        weight, *terms = line.split()
-        found.update(dict.fromkeys(terms, int(weight)))
-    return found
-
-
-@cache
-def load_vocabulary() -> Vocabulary:
-    """Return the vocabulary of the package, read once."""
-    from news_platform.stories.meanings import read_meanings
-
-    written = files("news_platform.stories").joinpath("term_weights.txt").read_text("utf-8")
-    return Vocabulary(parse_weights(written), read_meanings())
-
-
 def article_terms(title: str, text: str, language: str) -> Terms:
-    """Return the terms of an article, by the vocabulary of the package."""
-    return pack(iter_terms(title, text, language, load_vocabulary()))
+    """Return the terms of an article as arrays."""
+    return pack(iter_terms(title, text, language))

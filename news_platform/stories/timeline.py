@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from news_platform.datasets.stories import COPY
-from news_platform.stories.terms import MAX_CHARS, load_vocabulary, number_text, tokens
+from news_platform.stories.meanings import number_text, tokens, word_prefix
+from news_platform.stories.terms import MAX_CHARS, term_weight
 
 _SENTENCE = re.compile("(?<=[.!?…])[\"'”»)]*\\s+|(?<=[。！？])|\n+")
 _MOST_SENTENCES = 3
@@ -140,15 +141,14 @@ def _facts(text: str) -> dict[str, str]:
 
     The first word of the text is a name only if it stands capitalised elsewhere.
     """
-    vocabulary = load_vocabulary()
     found: dict[str, str] = {}
     for at, token in enumerate(tokens(text)):
         if token[0].isdigit():
             if len(token) > 1:
                 found.setdefault(f"#{number_text(token)}", token)
         elif at and token[0].isupper() and len(token) > 2:
-            begin = vocabulary.prefix(token)
-            if vocabulary.weight(begin) >= _RARE:
+            begin = word_prefix(token)
+            if term_weight(begin) >= _RARE:
                 found.setdefault(begin, token)
     return found
 

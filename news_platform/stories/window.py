@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -29,7 +31,7 @@ from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames, read_table, write_table
-from news_platform.stories.links import DaySketches, Link, Place, find_links
+from news_platform.stories.links import Link, Place, find_links
 from news_platform.stories.similarity import BEST_SCORE, Sketches, load_model
 from news_platform.stories.summaries import story_rows
 from news_platform.stories.terms import Terms, article_terms, pack
@@ -70,62 +72,40 @@ class StoryReport:
 
 @dataclass(frozen=True, slots=True)
 class _Article:
-    """An article of the day, without its text."""
+    """An article of the day, by the columns of the article tables, without its text."""
 
     url_hash: str
     source: str
-    url: str
+    canonical_url: str
     domain: str
     language: str
     title: str | None
-    seen_at: datetime
+    fetched_at: datetime
     published_at: datetime | None
     terms: Terms
 
     @property
     def hour(self) -> int:
         """Return when it was published, or else fetched, in hours."""
-        return int((self.published_at or self.seen_at).timestamp() // 3600)
+        return int((self.published_at or self.fetched_at).timestamp() // 3600)
 
 
-class _StoredDay:
-    """The terms of an earlier day, and the stories of its articles."""
-
-    def __init__(self, store: ObjectStore, day: str) -> None:
-        self._store, self.day = store, day
-
-    def sketches(self) -> Sketches:
-        """Return the sketches of the day."""
-        rows = read_table(self._store, STORY_TERMS.place.path(date=self.day), STORY_TERMS)
-        return Sketches(
-            _joined(rows["keys"], np.uint32),
-            _joined(rows["weights"], np.uint8),
-            _joined(rows["marks"], np.uint8),
-            np.cumsum([0, *rows["weights"].bin.size().to_list()]).astype(np.int64),
-            rows["language"].to_numpy().astype(np.str_),
-            rows["domain"].to_numpy().astype(np.str_),
-            rows["hour"].to_numpy(),
-        )
+def _stored_sketches(store: ObjectStore, day: str) -> Sketches:
+    """Return the sketches of an earlier day."""
+    rows = read_table(store, STORY_TERMS.place.path(date=day), STORY_TERMS)
+    return Sketches(
+        _joined(rows["keys"], np.uint32),
+        _joined(rows["weights"], np.uint8),
+        _joined(rows["marks"], np.uint8),
+        np.cumsum([0, *rows["weights"].bin.size().to_list()]).astype(np.int64),
+        rows["language"].to_numpy().astype(np.str_),
+        rows["domain"].to_numpy().astype(np.str_),
+        rows["hour"].to_numpy(),
+    )
 
 
 def _joined(column: pl.Series, dtype: type[np.generic]) -> np.ndarray:
     return np.frombuffer(b"".join(column), dtype)
-
-
-class _Today:
-    """The articles of the day that are no copies of others."""
-
-    def __init__(self, articles: Sequence[_Article]) -> None:
-        self._sketches = Sketches.of(
-            [one.terms for one in articles],
-            [one.language for one in articles],
-            [one.domain for one in articles],
-            [one.hour for one in articles],
-        )
-
-    def sketches(self) -> Sketches:
-        """Return the sketches of the day."""
-        return self._sketches
 
 
 def link_window(
@@ -145,7 +125,7 @@ def link_window(
     copies = _copies(store, [*earlier, day], articles, known)
     originals = [one for one in articles if (one.url_hash, one.source) not in copies]
     _write_terms(store, day, originals)
-    days: list[DaySketches] = [*(_StoredDay(store, one) for one in earlier), _Today(originals)]
+    days = [partial(_stored_sketches, store, one) for one in (*earlier, day)]
     links = find_links(load_model(), days, known.root)
     rows = _member_rows(articles, originals, links, copies, known)
     members = pl.DataFrame(rows, schema=dict(STORY_MEMBERS.schema), orient="row")
@@ -178,7 +158,7 @@ def _read_articles(
 ) -> list[_Article]:
     """Return the articles of a day in the order in which they were fetched."""
     found = list(_iter_articles(store, day, takedowns, left_out))
-    return sorted(found, key=lambda one: (one.seen_at, one.url_hash, one.source))
+    return sorted(found, key=lambda one: (one.fetched_at, one.url_hash, one.source))
 
 
 def _iter_articles(
@@ -189,37 +169,25 @@ def _iter_articles(
             if file.partition == day:
                 for frame in iter_frames(store, file.path, columns=(*_READ, "url")):
                     kept = without_covered(frame, table, takedowns).select(*_READ)
-                    for *facts, text in kept.iter_rows():
-                        yield _article(*facts, text=text or "", left_out=left_out)
+                    for row in kept.iter_rows(named=True):
+                        yield _article(row, left_out)
 
 
-def _article(  # noqa: PLR0913 - the columns of a row
-    url_hash: str,
-    source: str,
-    url: str,
-    domain: str,
-    language: str | None,
-    title: str | None,
-    seen_at: datetime,
-    published_at: datetime | None,
-    *,
-    text: str,
-    left_out: Counter[str],
-) -> _Article:
+def _article(row: dict[str, Any], left_out: Counter[str]) -> _Article:
+    text, row["language"] = row.pop("text") or "", row["language"] or ""
     terms = None
-    with boundary("article", url):
-        terms = article_terms(title or "", text, language or "")
+    with boundary("article", row["canonical_url"]):
+        terms = article_terms(row["title"] or "", text, row["language"])
     left_out["failed"] += terms is None
-    facts = (url_hash, source, url, domain, language or "", title, seen_at, published_at)
-    return _Article(*facts, terms or pack(()))
+    return _Article(**row, terms=terms or pack(()))
 
 
 def _originals(store: ObjectStore, day: str, takedowns: Takedowns) -> list[_Article]:
     """Return the articles of an earlier day that are no copies, in order."""
     members = read_table(store, STORY_MEMBERS.place.path(date=day), STORY_MEMBERS)
-    kept = members.filter(pl.col("role") != COPY).select("url_hash", "source").rows()
+    kept = set(members.filter(pl.col("role") != COPY).select("url_hash", "source").rows())
     articles = _read_articles(store, day, takedowns, Counter())
-    return [one for one in articles if (one.url_hash, one.source) in set(kept)]
+    return [one for one in articles if (one.url_hash, one.source) in kept]
 
 
 def _write_terms(store: ObjectStore, day: str, articles: Sequence[_Article]) -> None:
@@ -368,11 +336,11 @@ def _member_rows(
                 story,
                 one.url_hash,
                 one.source,
-                one.url,
+                one.canonical_url,
                 one.domain,
                 one.language,
                 one.title,
-                one.seen_at,
+                one.fetched_at,
                 one.published_at,
                 to,
                 score,

@@ -58,7 +58,7 @@ from news_platform.rss.ledger.transactions import (
 )
 from news_platform.rss.robots_gate import KnownRobots, RobotsDecision
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.text.normalize import unique_text_hash
+from news_platform.text.normalize import text_hash, unique_text_hash
 from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.urls import canonical_url, stated_address, url_hash
 
@@ -93,16 +93,21 @@ class FetchedPage:
     page: ExtractedPage
     response: Response
     item: FeedItem
+    article: Article
     robots: Mapping[str, Any]
     url: str
+    text_hash: str | None
     compared_with: int | None = None
 
-    @property
-    def text_hash(self) -> str | None:
-        """Return the hash that only copies of one article share, if the text has one."""
-        found = self.page.article
-        title = found.title or self.item.title
-        return unique_text_hash(found.clean_text, title=title, is_paywalled=found.is_paywalled)
+
+def _compared_hash(article: Article, item: FeedItem, doubt: str) -> str | None:
+    """Return the hash that only copies of one article share, or of one wall, however short."""
+    title, text = article.title or item.title, article.clean_text
+    found = unique_text_hash(text, title=title, is_paywalled=article.is_paywalled)
+    # Under another title than its feed's, an equal text makes no duplicate, but two walls.
+    if found is None and doubt == "other_title" and text.strip():
+        return text_hash(f"{title}\n{text}")
+    return found
 
 
 class ArticleResults:
@@ -126,13 +131,17 @@ class ArticleResults:
         if self.options.takedowns.covers_url(stated):
             await asyncio.to_thread(self.options.keep_alias, (claim.url_canon, stated))
             return await self.forget(claim)
-        fetched = FetchedPage(page, response, await self.item(claim), decision.columns, stated)
-        verdict = judge_claimed(claim, page, fetched.item, url=response.final_url)
+        item = await self.item(claim)
+        article = merge_article(page.article, item)
+        verdict = judge_claimed(claim, page, item, url=response.final_url)
+        compared = _compared_hash(article, item, verdict.doubt)
+        robots = decision.columns
+        fetched = FetchedPage(page, response, item, article, robots, stated, compared)
         if verdict.reason or (final == stated == claim.url_canon and not verdict.doubt):
             return await self._store_judged(claim, fetched, verdict)
         # Of the articles that lead to one page, or show one text, the first is stored before the
         # next is compared with it.
-        keys = {final, stated, fetched.text_hash or final}
+        keys = {final, stated, compared or final}
         async with AsyncExitStack() as held:
             for key in sorted(keys):
                 lock = self.comparing.setdefault(key, asyncio.Lock())
@@ -161,10 +170,9 @@ class ArticleResults:
     async def _store_judged(
         self, claim: ArticleClaim, fetched: FetchedPage, verdict: PageVerdict
     ) -> str:
-        robots, response = fetched.robots, fetched.response
+        robots, response, article = fetched.robots, fetched.response, fetched.article
         if verdict.reason:
             return await self.fail(claim, verdict.reason, soft=False, **robots)
-        article = merge_article(fetched.page.article, fetched.item)
         # Not retried: the page was fetched in full, and its text needs scripts or a login.
         if not article.clean_text.strip():
             reason = "paywall: no text" if article.is_paywalled else "no article text found"
@@ -175,6 +183,7 @@ class ArticleResults:
             "page_url": response.final_url,
             "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
             "page_doubt": verdict.doubt,
+            "unique_text_hash": fetched.text_hash,
         }
         return await self._store(
             claim,
@@ -230,7 +239,7 @@ class ArticleResults:
     ) -> str:
         now, context = self.context.clock(), self.context
         # Computed before the transaction: on PostgreSQL other workers wait while it is open.
-        columns = article_columns(article, item, url=url, now=now)
+        columns = {**article_columns(article, item, url=url, now=now), **facts}
         if claim.text_hash and (reason := await self._read(taken_by, claim.row_id, columns)):
             return await self.close(claim, "kept", "error", reason, processed_at=now)
         # The files first, then the row: a row must never refer to a missing file. The file of an
@@ -243,7 +252,7 @@ class ArticleResults:
         if body is not None:
             columns["page_ref"] = await asyncio.to_thread(context.places.write_page, body)
         link_hashes = tuple(url_hash(link) for link in article.out_links)
-        stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
+        stored = {**columns, "full_text_ref": reference, "fetched_at": now}
 
         is_stated = url != canonical_url(facts.get("page_url", url))
 

@@ -102,11 +102,16 @@ def test_an_unknown_gate_that_looks_like_an_article_is_known_by_the_second_that_
     assert list(sqlite_harness.full_texts.list()) == []
 
 
+@pytest.mark.parametrize("length", [1, 5, 14])
 @pytest.mark.parametrize("at_once", [False, True])
 def test_an_unknown_wall_in_place_of_articles_is_known_by_its_second_copy(
-    sqlite_harness: WorkerHarness, at_once: bool
+    sqlite_harness: WorkerHarness, at_once: bool, length: int
 ) -> None:
-    engine, wall = sqlite_harness.engine, STUB.format("Un mot de la maison", LONG * 5).encode()
+    text, engine = (
+        "Un mot de la maison à nos lectrices et lecteurs. " * length,
+        sqlite_harness.engine,
+    )
+    wall = STUB.format("Un mot", text).encode()
     answers = dict.fromkeys(URLS, wall)
     for url, name in zip(URLS, NAMES, strict=True):
         see(engine, url, f"Quarrel over {name}")

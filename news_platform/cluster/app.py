@@ -7,10 +7,10 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging, task_prerun
 from dagster import DagsterInstance, DagsterRunStatus
-from dagster._grpc.types import ExecuteRunArgs, ResumeRunArgs
+from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import unpack_value
 from dagster_celery.make_app import make_app
-from dagster_celery.tasks import create_execute_job_task, create_resume_job_task
+from dagster_celery.tasks import create_execute_job_task
 
 from news_platform.cluster.queues import configure
 from news_platform.errors import ConfigError
@@ -34,7 +34,6 @@ def build_app(settings: ClusterSettings) -> Celery:
         make_app({"broker": settings.broker_url}), redelivery_seconds=settings.redelivery_seconds
     )
     create_execute_job_task(built)
-    create_resume_job_task(built)
     return built
 
 
@@ -42,7 +41,7 @@ def run_id_of(task_arguments: Mapping[str, Any]) -> str | None:
     """Return the run id in the arguments of a task, or None for a task that is not a run."""
     for packed in task_arguments.values():
         args = unpack_value(packed) if isinstance(packed, dict) else None
-        if isinstance(args, ExecuteRunArgs | ResumeRunArgs):
+        if isinstance(args, ExecuteRunArgs):
             return args.run_id
     return None
 

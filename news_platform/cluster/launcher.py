@@ -1,7 +1,7 @@
 """Launch runs on Celery workers, and detect runs whose worker is gone.
 
 The stock launcher trusts the last state that a worker stored, so a run whose worker was killed
-stays "started" forever, and its `resume_run` passes an argument that the task does not accept.
+stays "started" forever. Runs are started again, never resumed (deploy/dagster.yaml).
 """
 
 import enum
@@ -12,17 +12,13 @@ from typing import Any
 
 from celery import Celery
 from dagster import DagsterRun, Field, StringSource
-from dagster._core.launcher import CheckRunHealthResult, ResumeRunContext, WorkerStatus
-from dagster._grpc.types import ResumeRunArgs
-from dagster._serdes import ConfigurableClassData, pack_value
-from dagster_celery.config import TASK_RESUME_JOB_NAME
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
+from dagster._serdes import ConfigurableClassData
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_QUEUE_TAG, DAGSTER_CELERY_TASK_ID_TAG
-from dagster_celery.tasks import create_resume_job_task
 
 from news_platform.cluster.queues import BROKER_ERRORS, HEAVY, LIGHT, configure
 from news_platform.datasets.registry import DATASETS
-from news_platform.errors import ConfigError
 
 # Idle workers reply in milliseconds; a busy machine may take a second.
 _ANSWER_SECONDS = 3.0
@@ -89,7 +85,7 @@ HEAVY_ASSETS = frozenset(name for name, one in DATASETS.items() if one.cost == "
 
 
 class LiveCeleryRunLauncher(CeleryRunLauncher):
-    """The Celery run launcher with a liveness check, a working resume, and a queue for heavy runs.
+    """The Celery run launcher with a liveness check and a queue for heavy runs.
 
     Runs of assets that cost much go to the queue `heavy` and all others to the default queue,
     unless a tag of the run names a queue. A run whose task no worker holds for `silence_seconds`
@@ -132,24 +128,6 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
                 description="Seconds without a worker for a run's task until the run is lost.",
             ),
         }
-
-    def resume_run(self, context: ResumeRunContext) -> None:
-        """Send a run that lost its worker to another one."""
-        run = context.dagster_run
-        if run.job_code_origin is None:
-            raise ConfigError(f"cannot resume run {run.run_id!r}: it has no code origin")
-        args = ResumeRunArgs(
-            job_origin=run.job_code_origin,
-            run_id=run.run_id,
-            instance_ref=self._instance.get_ref(),
-            set_exit_code_on_failure=True,
-        )
-        task = create_resume_job_task(self.celery)
-        self._launch_celery_task_run(
-            run=run,
-            task_signature=task.si(resume_job_args_packed=pack_value(args)),
-            routing_key=TASK_RESUME_JOB_NAME,
-        )
 
     def _launch_celery_task_run(
         self, run: DagsterRun, task_signature: Any, routing_key: str

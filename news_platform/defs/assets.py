@@ -37,6 +37,8 @@ FindInputs = Callable[[Resources], Fingerprints]
 
 def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
     """Return the asset of a dataset as its declaration describes it; a view is a virtual one."""
+    is_view = dataset.place.engine == "view"
+    place = "a view of `{}`, and nothing of it is stored" if is_view else "stored at `{}`"
     return dg.AssetSpec(
         dataset.name,
         # A parent that is not an asset is written by one.
@@ -47,7 +49,8 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
             )
             for parent in stored_parents(dataset)
         }.values(),
-        description=f"{dataset.description}\n\nA row is {dataset.row}. {_stored_at(dataset)}",
+        description=f"{dataset.description}\n\nA row is {dataset.row}. "
+        f"It is {place.format(dataset.path)}.",
         partitions_def=PARTITIONS[dataset.partitions],
         group_name=dataset.group,
         owners=[f"team:{dataset.group}"],
@@ -55,19 +58,13 @@ def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
         tags={"sensitivity": dataset.sensitivity.value, "cost": dataset.cost},
         code_version=dataset.version,
         skippable=skippable,
-        is_virtual=dataset.place.engine == "view",
+        is_virtual=is_view,
         metadata={
             "path": dataset.path,
             "dagster/column_schema": column_schema(dataset),
             **({} if _policy(dataset) else {"no_freshness_policy": _no_policy(dataset)}),
         },
     )
-
-
-def _stored_at(dataset: Dataset) -> str:
-    if dataset.place.engine == "view":
-        return f"It is a view of `{dataset.path}`, and nothing of it is stored."
-    return f"It is stored at `{dataset.path}`."
 
 
 def dataset_asset(
@@ -101,17 +98,9 @@ def dataset_asset(
             return dg.MaterializeResult(metadata=metadata, data_version=version)
 
         build.__annotations__ = {**function.__annotations__, "return": dg.MaterializeResult[None]}
-        asset = dg.asset(
+        asset = dg.multi_asset(
             name=dataset.name,
-            deps=list(spec.deps),
-            description=spec.description,
-            partitions_def=spec.partitions_def,
-            group_name=spec.group_name,
-            owners=list(spec.owners),
-            kinds=set(dataset.kinds),
-            tags={"sensitivity": dataset.sensitivity.value, "cost": dataset.cost},
-            code_version=spec.code_version,
-            metadata=spec.metadata,
+            specs=[spec],
             backfill_policy=backfill_policy(dataset),
             pool=pool,
         )

@@ -8,12 +8,14 @@ show the result that was reported last, and only if it names the materialization
 each result names it, and the red ones are reported last.
 """
 
+import hashlib
 import inspect
-import json
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import takewhile
 
 import dagster as dg
@@ -32,14 +34,12 @@ from news_platform.defs.planning import RED
 from news_platform.defs.rebuild_rules import Platform
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
-from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.units import built_inputs
 
 # Dagster marks this parameter as a preview; tests pin its behaviour, so users need no warning.
 warnings.filterwarnings("ignore", message="Specifying a partitions_def on an AssetCheckSpec")
 _SHOWN_PROBLEMS = 20
 CHECKING = "check_newest_data"
-_ORDER = "automation/checks.json"
 
 FindProblems = Callable[[Resources, str], Iterable[str] | dg.AssetCheckResult]
 Evaluate = Callable[[Resources, str], dg.AssetCheckResult]
@@ -232,36 +232,6 @@ def red_partitions(
     return {key: frozenset(found) for key, found in red.items()}
 
 
-def evaluation_order(keys: Iterable[str], *, red: frozenset[str], after: str) -> list[str]:
-    """Return the partitions in the order of evaluation: red ones, those after a key, the others.
-
-    `after` is the last one of a night that had no time for all: the next goes on there.
-    """
-    return sorted({*keys, *red}, key=lambda key: (key not in red, key <= after, key))
-
-
-@dataclass(frozen=True, slots=True)
-class NightlyOrder:
-    """Where the last evaluation of each check ended for lack of time, kept in the root."""
-
-    store: ObjectStore
-    ends: dict[str, str]
-
-    @classmethod
-    def read(cls, store: ObjectStore) -> "NightlyOrder":
-        """Read the ends of the last night; an unreadable file counts as none."""
-        try:
-            return cls(store, dict(json.loads(store.read(_ORDER))))
-        except (NotFound, ValueError, TypeError):
-            return cls(store, {})
-
-    def write(self, check: Check, end: str) -> None:
-        """Note the last partition of this night; empty if there was time for all."""
-        if self.ends.get(str(check.key), "") != end:
-            self.ends[str(check.key)] = end
-            self.store.put(_ORDER, json.dumps(self.ends, sort_keys=True).encode())
-
-
 def evaluate_all(
     checks: Sequence[Check],
     resources: Resources,
@@ -272,35 +242,41 @@ def evaluate_all(
 ) -> list[str]:
     """Evaluate the checks while there is time; return what could not be evaluated, and why.
 
-    A green result that is known and current is not reported again: ten years of days would add
-    megabytes to Dagster's storage every night.
+    Red partitions come first, then all others of all checks in another order every night: so none
+    is left out for long when the time is short. A green result that is known and current is not
+    reported again: ten years of days would add megabytes to Dagster's storage every night.
     """
     red = red_partitions(reporter.instance, checks)
-    order = NightlyOrder.read(resources.data_root.store)
+    night = resources.clock.now().date()
+    known = {one.key: _known_green(reporter.instance, one) for one in checks}
+    keys = {one.key: {*one.built(resources), *red[one.key]} for one in checks}
+    work = [(one, key) for one in checks for key in keys[one.key]]
+    work.sort(key=lambda it: (it[1] not in red[it[0].key], _place(night, *it)))
     failures: list[str] = []
-    for one in checks:
-        after = order.ends.get(str(one.key), "")
-        keys = evaluation_order(one.built(resources), red=red[one.key], after=after)
-        known = _known_green(reporter.instance, one)
-        found_red: dict[str, dg.AssetCheckResult] = {}
-        done: list[str] = []
-        for key in takewhile(lambda _: is_time_left(), keys):
-            done.append(key)
-            try:
-                result = one.evaluate(resources, key)
-            except NewsPlatformError as error:
-                # Its last result stays: a crawl that cannot be reached proves nothing.
-                failures.append(f"{one.asset} {key}, {one.name}: {error}")
-                continue
-            if not result.passed:
-                found_red[key] = result
-            elif key not in known:
-                reporter.report(one, key, result)
-        for key, result in found_red.items():
+    found_red: list[tuple[Check, str, dg.AssetCheckResult]] = []
+    done = Counter[dg.AssetCheckKey]()
+    for one, key in takewhile(lambda _: is_time_left(), work):
+        done[one.key] += 1
+        try:
+            result = one.evaluate(resources, key)
+        except NewsPlatformError as error:
+            # Its last result stays: a crawl that cannot be reached proves nothing.
+            failures.append(f"{one.asset} {key}, {one.name}: {error}")
+            continue
+        if not result.passed:
+            found_red.append((one, key, result))
+        elif key not in known[one.key]:
             reporter.report(one, key, result)
-        order.write(one, done[-1] if done and len(done) < len(keys) else "")
-        log(f"{one.asset}, {one.name}: evaluated {len(done)} of {len(keys)} partitions")
+    for red_one in found_red:
+        reporter.report(*red_one)
+    for one in checks:
+        count = f"{done[one.key]} of {len(keys[one.key])}"
+        log(f"{one.asset}, {one.name}: evaluated {count} partitions")
     return failures
+
+
+def _place(night: date, check: Check, key: str) -> bytes:
+    return hashlib.sha256(f"{night} {check.key} {key}".encode()).digest()
 
 
 def _known_green(instance: dg.DagsterInstance, check: Check) -> frozenset[str]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from io import BytesIO
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -164,8 +165,9 @@ def growth_plot(first_seen: Sequence[date], records: Mapping[str, int]) -> dg.Ma
     left, right = figure.subplots(1, 2)
     left.bar(list(records), list(records.values()), color=_BLUE)
     left.set_ylabel("records")
-    days = sorted(set(first_seen))
-    known = [sum(seen <= day for seen in first_seen) for day in days]
+    found = Counter(first_seen)
+    days = sorted(found)
+    known = list(accumulate(found[day] for day in days))
     right.step([day.isoformat() for day in days], known, where="post", color=_BLUE, marker="o")
     right.set_ylabel("domains known")
     right.set_ylim(bottom=0)

@@ -11,7 +11,7 @@ from news_platform.defs.assets import PartitionMetadata, dataset_asset, rebuild_
 from news_platform.defs.checks import check
 from news_platform.defs.metadata import preview
 from news_platform.defs.planning import Limits
-from news_platform.defs.rebuild_rules import Fingerprints, Platform
+from news_platform.defs.rebuild_rules import Platform
 from news_platform.near_duplicates.candidates import THRESHOLD
 from news_platform.near_duplicates.pipeline import (
     build_day,
@@ -66,11 +66,6 @@ def _largest(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:
     return preview(NEAR_DUPLICATES, largest)
 
 
-def _wanted(resources: Resources) -> Fingerprints:
-    days = resources.settings.corpus.cluster_days
-    return wanted_days(resources.data_root.store, days=days)
-
-
 @check(NEAR_DUPLICATES, newest=_CHECKED_DAYS)
 def every_article_has_one_cluster(resources: Resources, key: str) -> Iterable[str]:
     """Every article of a day has one cluster, and no cluster begins after its articles.
@@ -110,4 +105,8 @@ def _problems(resources: Resources, day: str, wrong: dict[str, pl.Expr]) -> list
     return [f"{day}: {count} articles: {text}" for text, count in counts.items() if count]
 
 
-RULE = rebuild_rule(NEAR_DUPLICATES, wanted=_wanted, limits=lambda _: _LIMITS)
+RULE = rebuild_rule(
+    NEAR_DUPLICATES,
+    wanted=lambda it: wanted_days(it.data_root.store, days=it.settings.corpus.cluster_days),
+    limits=lambda _: _LIMITS,
+)

@@ -114,16 +114,6 @@ class Build:
             attempt=_attempt(record) if REQUEST_TAG in tags else None,
         )
 
-    def builds(self, key: str, order: Mapping[str, int]) -> bool:
-        """Return whether it builds a partition; `order` has the places of dynamic ones."""
-        if self.keys:
-            return key in self.keys
-        if self.first is None or self.last is None:
-            return key == WHOLE
-        if self.first in order and self.last in order:
-            return order[self.first] <= order.get(key, -1) <= order[self.last]
-        return self.first <= key <= self.last
-
     def units(self) -> Iterator[str]:
         """Yield the partitions that it builds; of ranges other than days, the ends."""
         yield from self.keys
@@ -162,15 +152,13 @@ class Work:
         for one in self.builds:
             if asset not in one.assets:
                 continue
-            ends = places.get(one.first or ""), places.get(one.last or "")
-            # The usual cases, without a look at every stale partition per run.
-            if one.keys or one.first == one.last:
-                alone = {WHOLE if one.first is None else one.first}
-                built = set((one.keys or alone) & stale)
-            elif ends[0] is not None and ends[1] is not None:
-                built = stale.intersection(order[ends[0] : ends[1] + 1])
+            first, last = one.first, one.last
+            if one.keys or first is None or last is None:
+                built = (one.keys or {WHOLE}) & stale
+            elif first in places and last in places:
+                built = stale.intersection(order[places[first] : places[last] + 1])
             else:
-                built = {key for key in keys if one.builds(key, places)}
+                built = {key for key in stale if first <= key <= last}
             found |= dict.fromkeys(built - found.keys(), one.name)
         return found
 

@@ -14,7 +14,6 @@ from news_platform.defs.sensors import nightly_job
 from news_platform.resources import Resources
 from news_platform.search.pipeline import build_day, index_facets, index_problems, join_months
 from news_platform.search.publish import index_folder
-from news_platform.storage.objects.store import ObjectStore
 
 _SHOWN_DOMAINS = 20
 
@@ -26,6 +25,7 @@ def search_index(context: dg.AssetExecutionContext, platform: Platform) -> Parti
     for day in context.partition_keys:
         report = build_day(store, day, now=datetime.now(UTC))
         if report is not None:
+            domains = list(index_facets(store, day, "domain").items())[:_SHOWN_DOMAINS]
             yield (
                 day,
                 {
@@ -33,14 +33,9 @@ def search_index(context: dg.AssetExecutionContext, platform: Platform) -> Parti
                     "dagster/uri": store.uri(index_folder(day)),
                     "files": report.files,
                     "bytes": report.size_bytes,
-                    "top_domains": _top_domains(store, day),
+                    "top_domains": markdown_table(("domain", "articles"), domains),
                 },
             )
-
-
-def _top_domains(store: ObjectStore, day: str) -> dg.MarkdownMetadataValue:
-    found = list(index_facets(store, day, "domain").items())
-    return markdown_table(("domain", "articles"), found[:_SHOWN_DOMAINS])
 
 
 @check(SEARCH_INDEX)

@@ -82,7 +82,8 @@ def _spans(keys: Iterable[str]) -> Iterator[str]:
     """Join consecutive days: `2025-11-01...2025-11-03`; yield other keys as they are."""
     first = last = ""
     for key in keys:
-        if last and as_day(last) and as_day(key) == _after(last):
+        day = as_day(last)
+        if day is not None and as_day(key) == day + timedelta(days=1):
             last = key
             continue
         if first:
@@ -99,10 +100,6 @@ def _days(span: str) -> Iterator[str]:
         yield span
         return
     yield from (str(start + timedelta(days=number)) for number in range((end - start).days + 1))
-
-
-def _after(day: str) -> date:
-    return date.fromisoformat(day) + timedelta(days=1)
 
 
 def as_day(key: str) -> date | None:

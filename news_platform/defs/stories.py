@@ -12,7 +12,7 @@ from news_platform.defs.assets import PartitionMetadata, dataset_asset, rebuild_
 from news_platform.defs.checks import check
 from news_platform.defs.metadata import languages_plot, preview
 from news_platform.defs.planning import Limits
-from news_platform.defs.rebuild_rules import Fingerprints, Platform
+from news_platform.defs.rebuild_rules import Platform
 from news_platform.resources import Resources
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
@@ -34,21 +34,17 @@ def stories(context: dg.AssetExecutionContext, platform: Platform) -> PartitionM
         report = build_day(store, day)
         if report is not None:
             rows = read_table(store, STORIES.place.path(date=day), STORIES)
+            largest = rows.sort(["reports", "story_id"], descending=[True, False])
             yield (
                 day,
                 {
                     **asdict(report),
                     "dagster/partition_row_count": rows.height,
                     "dagster/uri": store.uri(STORIES.place.path(date=day)),
-                    "largest_stories": _largest(rows),
+                    "largest_stories": preview(STORIES, largest.head(_SHOWN_STORIES)),
                     "continued_articles_per_day": _continued(store, day),
                 },
             )
-
-
-def _largest(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:
-    largest = rows.sort(["reports", "story_id"], descending=[True, False]).head(_SHOWN_STORIES)
-    return preview(STORIES, largest)
 
 
 def _continued(store: ObjectStore, day: str) -> dg.MarkdownMetadataValue:
@@ -88,8 +84,6 @@ def every_article_has_one_story(resources: Resources, key: str) -> Iterable[str]
             yield f"{key}: {count} articles: {text}"
 
 
-def _wanted(resources: Resources) -> Fingerprints:
-    return wanted_days(resources.data_root.store)
-
-
-RULE = rebuild_rule(STORIES, wanted=_wanted, limits=lambda _: _LIMITS)
+RULE = rebuild_rule(
+    STORIES, wanted=lambda it: wanted_days(it.data_root.store), limits=lambda _: _LIMITS
+)

@@ -109,7 +109,11 @@ def _sensors(found: Sequence[SensorFacts], *, is_paused: bool) -> Diagnosis:
             f"the last tick of {first.name} failed: {first.error}",
             "see 'A sensor that fails' in docs/runbook.md; it tries again at every tick",
         )
-    late = [one for one in on if one.age_seconds is not None and one.age_seconds > _patience(one)]
+    late = [
+        one
+        for one in on
+        if (one.age_seconds or 0.0) > max(_LATE_SECONDS, _LATE_TICKS * one.interval_seconds)
+    ]
     if late and not is_paused:
         worst = max(late, key=lambda one: one.age_seconds or 0.0)
         return wrong(
@@ -125,10 +129,6 @@ def _sensors(found: Sequence[SensorFacts], *, is_paused: bool) -> Diagnosis:
             "sensors", f"{len(off)} are switched off: {shown}", "switch them on under Automation"
         )
     return ok("sensors", f"{len(on)} sensors tick")
-
-
-def _patience(sensor: SensorFacts) -> float:
-    return max(_LATE_SECONDS, _LATE_TICKS * sensor.interval_seconds)
 
 
 def _queue(facts: AutomationFacts) -> Diagnosis:

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
@@ -114,10 +113,9 @@ def _samples(facts: Any, labels: Labels = ()) -> Iterator[tuple[str, Labels, flo
 
 @dataclass(slots=True, eq=False)
 class PlatformCollector(Collector):
-    """Collects all families; within `cache_seconds` it answers from memory."""
+    """Collects all families; for a while it answers from memory."""
 
     resources: Resources
-    cache_seconds: float = CACHE_SECONDS
     clock: Callable[[], float] = time.monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _families: tuple[Metric, ...] = ()
@@ -132,13 +130,9 @@ class PlatformCollector(Collector):
                 facts = self._read()
                 facts.scrape_seconds = self.clock() - began
                 self._families = tuple(_gauges(facts))
-                rest = max(self.cache_seconds, facts.scrape_seconds * _REST_FACTOR)
+                rest = max(CACHE_SECONDS, facts.scrape_seconds * _REST_FACTOR)
                 self._valid_until = self.clock() + rest
             return self._families
-
-    def describe(self) -> Iterable[Metric]:
-        """Return no names: registering must not read the whole state."""
-        return ()
 
     def _read(self) -> PlatformFacts:
         facts = PlatformFacts()
@@ -171,29 +165,15 @@ def _source(facts: PlatformFacts, name: str) -> Iterator[None]:
         facts.source_up[name] = True
 
 
-def build_registry(
-    resources: Resources, *, cache_seconds: float = CACHE_SECONDS
-) -> CollectorRegistry:
-    """Return a registry with the platform's metrics alone."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(PlatformCollector(resources, cache_seconds))
-    return registry
-
-
-def metrics_text(registry: CollectorRegistry) -> bytes:
-    """Return all metrics in Prometheus's text format."""
-    return generate_latest(registry)
-
-
 def metrics_route(resources: Resources) -> Route:
     """Return the route that answers a scrape; the first one reads the whole state."""
-    return _route(build_registry(resources))
+    return _route(PlatformCollector(resources))
 
 
-def _route(registry: CollectorRegistry) -> Route:
+def _route(collector: PlatformCollector) -> Route:
     # Not async: Starlette runs it in a thread, because it reads files and databases.
     def scrape(_request: Request) -> Response:
-        return Response(metrics_text(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(collector), media_type=CONTENT_TYPE_LATEST)
 
     return Route(PATH, scrape, methods=["GET"], name="metrics")
 
@@ -203,7 +183,7 @@ def metrics_app(resources: Resources) -> AllowedHosts:
 
     It has read the state once: that takes seconds, which no scrape should wait for.
     """
-    registry = build_registry(resources)
-    metrics_text(registry)
-    app = Starlette(routes=[_route(registry)])
+    collector = PlatformCollector(resources)
+    collector.collect()
+    app = Starlette(routes=[_route(collector)])
     return AllowedHosts(app, allowed=allowed_names(resources.settings.ui.allowed_hosts))

@@ -18,6 +18,7 @@ from typing import Any
 import promql_parser
 import pytest
 import yaml
+from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
@@ -25,9 +26,7 @@ from news_platform.operations.metrics import (
     FAMILIES,
     PREFIX,
     PlatformCollector,
-    build_registry,
     metrics_app,
-    metrics_text,
 )
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.objects.store import open_store
@@ -43,7 +42,7 @@ Values = dict[tuple[str, ...], float]
 
 
 def _scrape(site: Site) -> dict[str, Values]:
-    return _parsed(metrics_text(build_registry(site.resources())).decode())
+    return _parsed(generate_latest(PlatformCollector(site.resources())).decode())
 
 
 def _parsed(text: str) -> dict[str, Values]:
@@ -88,7 +87,7 @@ def test_every_part_of_the_state_is_counted(site: Site) -> None:
 
 
 def test_every_family_is_shown_and_no_label_can_grow_without_bound(site: Site) -> None:
-    text = metrics_text(build_registry(site.resources())).decode()
+    text = generate_latest(PlatformCollector(site.resources())).decode()
     assert set(_parsed(text)) == {family.name for family in FAMILIES}
     labels = {label for family in FAMILIES for label in family.labels}
     assert labels.isdisjoint({"partition", "feed", "host", "url", "run_id", "warc"})
@@ -105,7 +104,7 @@ def test_a_broken_ledger_does_not_hide_the_rest(site: Site) -> None:
 
 def test_scrapes_within_the_cache_time_share_one_look(site: Site) -> None:
     now = [0.0]
-    collector = PlatformCollector(site.resources(), cache_seconds=15.0, clock=lambda: now[0])
+    collector = PlatformCollector(site.resources(), clock=lambda: now[0])
     first = collector.collect()
     assert collector.collect() is first
     now[0] = 15.0

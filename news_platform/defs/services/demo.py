@@ -143,14 +143,11 @@ def _observe_inputs(run: DemoRun) -> None:
             is_whole, store = dataset.partitions == "whole", run.resources.data_root.store
             states = {WHOLE: ""} if is_whole else unit_states(store, dataset)
             add_partitions(run.instance, run.defs, name, () if is_whole else sorted(states))
-            for key in () if _is_observed(run.instance, name) else sorted(states):
+            seen = run.instance.fetch_observations(dg.AssetKey(name), limit=1).records
+            for key in () if seen else sorted(states):
                 run.instance.report_runless_asset_event(
                     dg.AssetObservation(name, partition=None if is_whole else key)
                 )
-
-
-def _is_observed(instance: dg.DagsterInstance, name: str) -> bool:
-    return bool(instance.fetch_observations(dg.AssetKey(name), limit=1).records)
 
 
 def _report_red_last(resources: Resources, instance: dg.DagsterInstance) -> None:

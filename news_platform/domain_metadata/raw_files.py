@@ -33,10 +33,6 @@ from news_platform.takedowns.match import Takedowns
 from news_platform.text.normalize import scrub_json
 from news_platform.web.urls import is_public_suffix, registrable_domain, url_host
 
-# More would make the asset page unreadable.
-_MAX_SHOWN_BYTES = 64 * 1024
-
-
 UNKNOWN_AUTHORITY = "unknown"
 
 # Letters, digits and hyphens as in RFC 1123, and the underscore that some real hosts use.
@@ -164,24 +160,6 @@ def write_dropped(store: ObjectStore, path: str, dropped: list[DroppedResearchRe
     name = path.removeprefix(f"{RAW_FOLDER}/").removesuffix(".json")
     lines = [json.dumps(asdict(one)) for one in dropped]
     store.put(f"quarantine/research/{name}.jsonl", "".join(f"{one}\n" for one in lines).encode())
-
-
-def read_raw_metadata(store: ObjectStore, batch: PartitionInfo) -> dict[str, object] | None:
-    """Return the batch's `raw_metadata.json` for display, or None if there is none.
-
-    If it cannot be displayed, return the reason under `problem`; the batch is queued all the same.
-    """
-    path = f"{RAW_FOLDER}/{batch.folder}/{RAW_METADATA}"
-    if not store.exists(path):
-        return None
-    body = store.read(path)
-    if len(body) > _MAX_SHOWN_BYTES:
-        return {"problem": f"too large to show: {len(body)} bytes, at most {_MAX_SHOWN_BYTES}"}
-    try:
-        found = scrub_json(json.loads(body, parse_constant=str, parse_float=_number))
-    except (ValueError, RecursionError) as error:
-        return {"problem": f"invalid JSON: {error}"}
-    return found if isinstance(found, dict) else {"content": found}
 
 
 def sha256(body: bytes) -> str:

@@ -90,7 +90,7 @@ def import_(
     """Upload research files or lists of domains.
 
     They get the next free numbers; nothing is ever overwritten. A list is text with one domain per
-    line, a CSV, a list of ranks, or OPML.
+    line, a CSV, JSON, a list of ranks, or OPML.
     """
     batch = PartitionInfo.of(country.lower(), category, day)
     store = resources.data_root.store

@@ -179,18 +179,18 @@ def domain_metadata(context: dg.AssetExecutionContext, platform: Platform) -> Pa
 @dataset_asset(DOMAIN_SURVEYS)
 def domain_surveys(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Write the survey results of a day as one table."""
-    store = platform.data_root.store
-    report = build_table(context.partition_key, store=store)
-    facts = read_facts(store, report.date)
+    day, store = context.partition_key, platform.data_root.store
+    rows = build_table(day, store=store)
+    facts = read_facts(store, day)
     counts = policy_counts(facts)
     outcomes = facts.group_by("outcome").len().sort("len", descending=True)
     return {
-        "dagster/partition_row_count": report.rows,
+        "dagster/partition_row_count": rows,
         "outcomes": markdown_table(outcomes.columns, outcomes.iter_rows()),
         "ai_policies": markdown_table(counts.columns, counts.iter_rows()),
-        "dagster/uri": store.uri(f"{TABLE_DATASET}/date={report.date}"),
+        "dagster/uri": store.uri(f"{TABLE_DATASET}/date={day}"),
         "ai_policies_plot": policy_plot(counts),
-        **trend_metadata(store, report.date),
+        **trend_metadata(store, day),
         "preview": preview(DOMAIN_SURVEYS, facts, columns=_SHOWN_FACTS),
     }
 
@@ -226,14 +226,14 @@ def _table(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:
 @dataset_asset(USAGE_SIGNALS)
 def usage_signals(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Write what the domains surveyed on a day state about use."""
-    store = platform.data_root.store
-    report = build_usage_signals(context.partition_key, store=store)
-    rows = read_usage_signals(store, report.date)
+    day, store = context.partition_key, platform.data_root.store
+    count = build_usage_signals(day, store=store)
+    rows = read_usage_signals(store, day)
     counts = rows.group_by("system", "label", "value").agg(domains=pl.col("domain").n_unique())
     ranked = counts.sort("domains", "system", "label", descending=[True, False, False])
     return {
-        "dagster/partition_row_count": report.rows,
-        "dagster/uri": store.uri(f"{USAGE_DATASET}/date={report.date}"),
+        "dagster/partition_row_count": count,
+        "dagster/uri": store.uri(f"{USAGE_DATASET}/date={day}"),
         "statements": preview(USAGE_SIGNALS, ranked),
         "preview": preview(USAGE_SIGNALS, rows, columns=("domain", "system", "label", "value")),
     }
@@ -242,13 +242,13 @@ def usage_signals(context: dg.AssetExecutionContext, platform: Platform) -> Meta
 @dataset_asset(AI_POLICY_CHANGES)
 def ai_policy_changes(context: dg.AssetExecutionContext, platform: Platform) -> Metadata:
     """Compare a day with each domain's last survey."""
-    store = platform.data_root.store
-    report = build_changes(context.partition_key, store=store)
-    changes = read_changes(store, report.date)
+    day, store = context.partition_key, platform.data_root.store
+    rows = build_changes(day, store=store)
+    changes = read_changes(store, day)
     newly = newly_refusing(changes)
     return {
-        "dagster/partition_row_count": report.rows,
-        "dagster/uri": store.uri(f"{CHANGES_DATASET}/date={report.date}"),
+        "dagster/partition_row_count": rows,
+        "dagster/uri": store.uri(f"{CHANGES_DATASET}/date={day}"),
         "changes": preview(AI_POLICY_CHANGES, changes),
         "changes_plot": changes_plot(changes),
         "newly_refusing": _table(newly),

@@ -74,9 +74,6 @@ class SurveyOptions:
     # A domain whose Retry-After is longer than this is left to the next run.
     max_retry_seconds: float = 600.0
     lease_seconds: float = 60.0
-    # Threads that store results: a disk needs few; in a bucket each write waits for the network.
-    local_writers: int = 4
-    remote_writers: int = 32
     # More than all timeouts together; only a long crawl-delay with many sitemaps reaches it.
     domain_seconds: float = 900.0
 
@@ -139,12 +136,7 @@ class Consumer:
     async def run(self) -> SurveyReport:
         """Work until every message of the batch is settled by this or another consumer."""
         # Queue calls have their own thread, so that no lease expires behind a hundred uploads.
-        is_remote = self._context.store.local_folder is None
-        threads = self._options.remote_writers if is_remote else self._options.local_writers
-        with (
-            ThreadPoolExecutor(1, thread_name_prefix="domain-queue") as self._queue_thread,
-            ThreadPoolExecutor(threads, thread_name_prefix="survey-writer") as self._writers,
-        ):
+        with ThreadPoolExecutor(1, thread_name_prefix="domain-queue") as self._queue_thread:
             try:
                 await self._run()
             except ExceptionGroup as group:
@@ -275,8 +267,7 @@ class Consumer:
         if not await self._is_held(claim):
             return False
         write = partial(write_result, batch=self._batch, stored=self._stored)
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._writers, write, self._context.store, surveyed)
+        await asyncio.to_thread(write, self._context.store, surveyed)
         return True
 
     async def _is_held(self, claim: MessageClaim) -> bool:

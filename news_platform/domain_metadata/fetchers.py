@@ -37,7 +37,7 @@ from news_platform.domain_metadata.sitemaps import (
 from news_platform.errors import FetchError
 from news_platform.html.links import join_link
 from news_platform.web.fetch import PoliteFetcher, Response
-from news_platform.web.responses import conditional_headers, validator
+from news_platform.web.responses import RETRYABLE_STATUSES, conditional_headers, validator
 from news_platform.web.robots import MAX_BYTES, Robots
 
 Clock = Callable[[], datetime]
@@ -63,8 +63,6 @@ _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|h
 _CHALLENGES = ("cf-mitigated", "x-amzn-waf-action")
 # This service names itself in every response.
 _CHALLENGES_IF_FORBIDDEN = "x-datadome"
-# Temporary by definition, as is every 5xx; a 1xx or 3xx is not a final answer.
-_TEMPORARY = frozenset({408, 425, 429})
 ABSENT = frozenset({404, 410})
 
 
@@ -211,9 +209,14 @@ def unread_reason(response: Response) -> str:
         return "challenge"
     if status == 402:
         return "payment_required"
-    if status < 200 or 300 <= status < 400 or status >= 500 or status in _TEMPORARY:
+    if is_temporary(status) or 300 <= status < 400:
         return f"http_{status}"
     return ""
+
+
+def is_temporary(status: int) -> bool:
+    """Return whether a status says that a later request may be answered; a 1xx is no answer yet."""
+    return status < 200 or status >= 500 or status in RETRYABLE_STATUSES
 
 
 def is_markup(body: bytes) -> bool:

@@ -8,7 +8,7 @@ survey stay, so that the policies of the two days can be compared.
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -175,7 +175,7 @@ def resurvey_file(batch: PartitionInfo, messages: Sequence[DomainQueueMessage]) 
 
 
 def research_file(
-    batch: PartitionInfo, records: Sequence[Mapping[str, str | None]], *, name: str, method: str
+    batch: PartitionInfo, records: Sequence[object], *, name: str, method: str
 ) -> bytes:
     """Return a research file: how its records were found, and the records."""
     meta = {
@@ -187,7 +187,9 @@ def research_file(
         "engine": "news-platform",
         "record_count": len(records),
     }
-    found = [{**one, "discovery_method": method} for one in records]
+    found = [
+        {**one, "discovery_method": method} if isinstance(one, dict) else one for one in records
+    ]
     return json.dumps({"meta": meta, "records": found}, indent=1).encode()
 
 
@@ -198,7 +200,7 @@ def _known_domains(store: ObjectStore, batch: PartitionInfo) -> set[str]:
 
 def domains_of_file(store: ObjectStore, path: str) -> set[str]:
     """Return the domains that a research file of ours names."""
-    records = (one for one in _records(store, path) if isinstance(one, dict))
+    records = _dicts(_records(store, path))
     return {str(one["normalized_domain"]) for one in records if "normalized_domain" in one}
 
 
@@ -220,7 +222,17 @@ _BOM_AND_BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 def is_research_json(body: bytes) -> bool:
     """Return whether a file is a research file rather than a list."""
-    return body.lstrip(_BOM_AND_BLANKS).startswith(b"{")
+    text = body.lstrip(_BOM_AND_BLANKS)
+    return text.startswith(b"{") and not _is_json_lines(text)
+
+
+def _is_json_lines(text: bytes) -> bool:
+    """Return whether the first line is a JSON object that is not itself a research file."""
+    try:
+        first = json.loads(text.split(b"\n", 1)[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and "records" not in first
 
 
 def list_as_research(
@@ -230,15 +242,53 @@ def list_as_research(
 
     Lines that are not a domain stay in the file, so that queueing reports them with a reason.
     """
-    found = list(dict.fromkeys(parse_domain_list(body, name=name, column=column)))
-    if not any(is_domain(registrable_domain(one)) for one in found):
-        cure = "expected one domain per line, a CSV with a column `domain`, or OPML"
+    if body.lstrip(_BOM_AND_BLANKS).startswith((b"[", b"{")):
+        records = [_json_record(row, column) for row in _json_rows(body, name=name)]
+    else:
+        found = dict.fromkeys(parse_domain_list(body, name=name, column=column))
+        records = [_record(one) for one in found]
+    named = (one.get("normalized_domain") or one.get("raw_url") for one in _dicts(records))
+    if not any(is_domain(registrable_domain(str(one or ""))) for one in named):
+        cure = "expected one domain per line, a CSV or JSON with a column `domain`, or OPML"
         raise InputError(f"no domain in {name!r}: {cure}", thing=name)
-    records = [
-        {"raw_url": _as_url(one), "normalized_domain": registrable_domain(one) or one}
-        for one in found
-    ]
     return research_file(batch, records, name=name, method="list")
+
+
+def _json_rows(body: bytes, *, name: str) -> list[object]:
+    """Return the rows of a JSON array or of JSON lines."""
+    text = decode_html(body).text.removeprefix("\ufeff")
+    try:
+        if text.lstrip().startswith("["):
+            rows = json.loads(text)
+        else:
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"invalid JSON in {name!r}: {error}", thing=name) from error
+    return list(rows)
+
+
+def _json_record(row: object, column: str | None) -> object:
+    """Return the record of a row; one that names no domain stays as it is."""
+    if isinstance(row, str):
+        return _record(row)
+    if not isinstance(row, dict) or (column is None and {"raw_url", "normalized_domain"} & {*row}):
+        return row
+    by_name = {key.lower(): value for key, value in row.items()}
+    wanted = (column.lower(),) if column else _COLUMNS
+    value = next((by_name[one] for one in wanted if by_name.get(one)), None)
+    return {**row, **_record(str(value))} if value else row
+
+
+def _record(text: str) -> dict[str, str | None]:
+    is_url = text.lower().startswith(("http://", "https://"))
+    return {
+        "raw_url": text if is_url else f"https://{text}/",
+        "normalized_domain": registrable_domain(text) or text,
+    }
+
+
+def _dicts(records: Iterable[object]) -> Iterator[dict[str, object]]:
+    return (one for one in records if isinstance(one, dict))
 
 
 def parse_domain_list(body: bytes, *, name: str, column: str | None = None) -> list[str]:
@@ -248,7 +298,7 @@ def parse_domain_list(body: bytes, *, name: str, column: str | None = None) -> l
     text = decode_html(body).text.removeprefix("\ufeff")
     lines = [line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
     if column is None and not any(mark in line for line in lines[:100] for mark in ",;\t"):
-        return [line.strip() for line in lines]
+        return [line.strip().strip('"') for line in lines]
     return _csv_column(lines, name=name, column=column)
 
 
@@ -268,7 +318,3 @@ def _csv_column(lines: list[str], *, name: str, column: str | None) -> list[str]
     if rows and rows[0][0].strip().isdigit() and len(rows[0]) > 1:
         return [row[1].strip() for row in rows if len(row) > 1]
     return [row[0].strip() for row in rows if row]
-
-
-def _as_url(text: str) -> str:
-    return text if text.lower().startswith(("http://", "https://")) else f"https://{text}/"

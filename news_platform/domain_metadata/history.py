@@ -4,26 +4,25 @@ A day's table has only the domains surveyed on that day. The standing of a day i
 every domain up to it, so that shares of different days speak about the same domains.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 import polars as pl
 
-from news_platform.datasets.domain_surveys import DOMAIN_SURVEYS, USAGE_SIGNALS
+from news_platform.datasets.dataset import Dataset
+from news_platform.datasets.domain_surveys import AI_POLICY_CHANGES, DOMAIN_SURVEYS, USAGE_SIGNALS
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
-    TABLE_DATASET,
     build_changes,
     build_table,
     build_usage_signals,
-    read_changes,
-    read_facts,
     tabled_days,
 )
-from news_platform.storage.commit.markers import read_inputs, read_markers, stale_partitions
-from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.commit.markers import read_inputs, stale_partitions
+from news_platform.storage.engines import ParquetEngine
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import stale_units
 from news_platform.takedowns.build_filters import read_hidden
 from news_platform.text.readable import as_day
@@ -67,24 +66,14 @@ def read_history(store: ObjectStore, domain: str) -> DomainHistory:
     """Return the surveys and changes of a domain from the daily tables, none if it is hidden."""
     if read_hidden(store).covers_domain(domain):
         return DomainHistory(domain, (), ())
-    surveys = [
-        row
-        for day in sorted(read_markers(store, TABLE_DATASET))
-        for row in _rows(read_facts(store, day), domain, _SURVEY_COLUMNS)
-    ]
-    changes = [
-        row
-        for day in sorted(read_markers(store, CHANGES_DATASET))
-        for row in _rows(read_changes(store, day), domain)
-    ]
-    return DomainHistory(domain, tuple(surveys), tuple(changes))
+    surveys = _rows_of(store, DOMAIN_SURVEYS, domain).select(_SURVEY_COLUMNS)
+    changes = _rows_of(store, AI_POLICY_CHANGES, domain).drop("domain")
+    return DomainHistory(domain, tuple(surveys.to_dicts()), tuple(changes.to_dicts()))
 
 
-def _rows(
-    frame: pl.DataFrame, domain: str, columns: tuple[str, ...] = ()
-) -> Iterator[dict[str, object]]:
-    found = frame.filter(pl.col("domain") == domain)
-    yield from (found.select(columns) if columns else found.drop("domain")).iter_rows(named=True)
+def _rows_of(store: ObjectStore, table: Dataset, domain: str) -> pl.DataFrame:
+    rows = ParquetEngine(store, table).scan().filter(pl.col("domain") == domain)
+    return rows.sort("date", maintain_order=True).collect()
 
 
 # A quarter shows a trend; domains are surveyed weekly, so older tables add little.
@@ -113,18 +102,11 @@ class Trend:
 def read_surveys(store: ObjectStore, day: str) -> pl.DataFrame:
     """Return the surveys of the days up to `day` that had a conclusive answer."""
     since = str(as_day(day) - timedelta(days=TREND_DAYS))
-    days = sorted(one for one in read_markers(store, TABLE_DATASET) if since <= one <= day)
-    tables = [frame for one in days if (frame := _table(store, one)) is not None]
-    empty = pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.Null))
-    return pl.concat(tables).drop_nulls("ai_policies") if tables else empty
-
-
-def _table(store: ObjectStore, day: str) -> pl.DataFrame | None:
-    try:
-        rows = read_facts(store, day).select(_COLUMNS)
-    except NotFound:
-        return None  # the table is being rebuilt
-    return rows.unique("domain", keep="first", maintain_order=True)
+    rows = ParquetEngine(store, DOMAIN_SURVEYS).scan().select(_COLUMNS)
+    found = rows.filter(pl.col("date").is_between(pl.lit(since), pl.lit(day)))
+    # A domain in two batches of a day counts once.
+    once = found.unique(["date", "domain"], keep="first", maintain_order=True)
+    return once.drop_nulls("ai_policies").collect()
 
 
 def trend(surveys: pl.DataFrame, *, bots: int = 6) -> Trend:

@@ -7,20 +7,20 @@ has none.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import polars as pl
 from lxml import etree
 
+from news_platform.datasets.domain_surveys import DOMAIN_SURVEYS
 from news_platform.domain_metadata.sitemaps import parse_sitemap
-from news_platform.domain_metadata.table import TABLE_DATASET, read_facts
 from news_platform.errors import FetchError
 from news_platform.html.dates import parse_date
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
-from news_platform.storage.commit.markers import read_markers
-from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.engines import ParquetEngine
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Fetcher, FetchOptions, WebFetcher
 from news_platform.web.urls import registrable_domain
 
@@ -76,26 +76,16 @@ def read_news_sources(
 
     The newest survey of a domain counts. Domains that were surveyed longest ago come last.
     """
-    days = sorted((day for day in read_markers(store, TABLE_DATASET) if day >= since), reverse=True)
-    found: dict[str, list[str]] = {}
-    for day in days:
-        for domain, urls in _news_columns(store, day):
-            found.setdefault(domain, urls)
+    surveys = ParquetEngine(store, DOMAIN_SURVEYS).scan()
+    rows = surveys.filter(pl.col("final") & (pl.col("date") >= since))
+    ordered = rows.sort("date", descending=True, maintain_order=True)
+    newest = ordered.unique("domain", keep="first", maintain_order=True)
     return [
         NewsSource(domain, url)
-        for domain, urls in found.items()
+        for domain, urls in newest.select("domain", "news_sitemaps").collect().iter_rows()
         if domain not in skip
-        for url in urls
+        for url in urls or ()
     ]
-
-
-def _news_columns(store: ObjectStore, day: str) -> Iterator[tuple[str, list[str]]]:
-    try:
-        rows = read_facts(store, day)
-    except NotFound:
-        return  # the table is being rebuilt
-    chosen = rows.filter(pl.col("final")).select("domain", "news_sitemaps")
-    yield from ((domain, urls or []) for domain, urls in chosen.iter_rows())
 
 
 def fetch_candidates_over_web(

@@ -35,8 +35,6 @@ from news_platform.web.urls import is_public_suffix, registrable_domain, url_hos
 
 # More would make the asset page unreadable.
 _MAX_SHOWN_BYTES = 64 * 1024
-
-
 UNKNOWN_AUTHORITY = "unknown"
 
 # Letters, digits and hyphens as in RFC 1123, and the underscore that some real hosts use.

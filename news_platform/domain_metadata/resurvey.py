@@ -11,18 +11,19 @@ at once.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+import polars as pl
 import sqlalchemy as sa
 
+from news_platform.datasets.domain_surveys import AI_POLICY_CHANGES
 from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
 from news_platform.domain_metadata.generated_research import domains_of_file, write_due_files
 from news_platform.domain_metadata.queue import QUEUE, DomainQueue
 from news_platform.domain_metadata.raw_files import batch_files
-from news_platform.domain_metadata.table import CHANGES_DATASET, read_changes
-from news_platform.storage.commit.markers import read_markers
+from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 
@@ -244,16 +245,8 @@ def offered_domains(store: ObjectStore, queue: DomainQueue, *, since: date) -> f
 
 def changed_domains(store: ObjectStore, *, since: date) -> frozenset[tuple[str, str]]:
     """Return the domains and days of recent surveys that found a change."""
-    days = (day for day in read_markers(store, CHANGES_DATASET) if day >= str(since))
-    return frozenset(pair for day in days for pair in _changed_on(store, day))
-
-
-def _changed_on(store: ObjectStore, day: str) -> Iterator[tuple[str, str]]:
-    try:
-        domains = read_changes(store, day).get_column("domain").unique()
-    except NotFound:
-        return  # the table is being rebuilt; the next plan reads it
-    yield from ((domain, day) for domain in domains)
+    rows = ParquetEngine(store, AI_POLICY_CHANGES).scan().select("domain", "date").unique()
+    return frozenset(rows.filter(pl.col("date") >= str(since)).collect().iter_rows())
 
 
 def notice_jumps(

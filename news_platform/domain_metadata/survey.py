@@ -24,6 +24,7 @@ from news_platform.domain_metadata.fetchers import (
     HostRobots,
     PreviousSurvey,
     SurveyFetchOptions,
+    is_temporary,
     robots_file_name,
     stating_robots,
     stored_files,
@@ -41,8 +42,6 @@ OutcomeStatus = Literal["final", "retry", "give_up"]
 
 # A retry within minutes would fail the same way; the next run may find a changed site.
 _NOT_RETRIED = frozenset({"blocked_address", "blocked_port", "bad_url", "too_many_redirects"})
-# Temporary by definition, as is every 5xx; a 1xx is not yet a final answer.
-_RETRY_STATUSES = frozenset({408, 425, 429})
 # The host refuses robots.txt itself to a crawler; a retry within minutes would not help.
 _REFUSALS = frozenset({"challenge", "payment_required"})
 # A single NXDOMAIN may be a temporary fault of a name server.
@@ -319,7 +318,7 @@ def sitemap_retry_reason(facts: SitemapFacts) -> str | None:
 def _status_outcome(status: int) -> SurveyOutcome:
     if 200 <= status < 300:
         return OK
-    if status >= 500 or status < 200 or status in _RETRY_STATUSES:
+    if is_temporary(status):
         return SurveyOutcome(f"http_{status}", "retry")
     return NO_ROBOTS
 

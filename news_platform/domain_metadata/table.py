@@ -7,7 +7,7 @@ was tried once more. If what later days read of it is then different, their chan
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import get_args
 
@@ -73,14 +73,6 @@ _COMPARED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TableReport:
-    """The number of rows written for one day of a table."""
-
-    date: str
-    rows: int
-
-
 def tabled_days(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of what the changes of each day are computed from.
 
@@ -97,8 +89,8 @@ def tabled_days(store: ObjectStore) -> dict[str, str]:
     return found
 
 
-def build_table(day: str, *, store: ObjectStore) -> TableReport:
-    """Build and write the table of a day from the facts of all its batches."""
+def build_table(day: str, *, store: ObjectStore) -> int:
+    """Build and write the table of a day from the facts of all its batches; return its rows."""
 
     def scope(frame: pl.DataFrame) -> str:
         # A survey that never read anything is not compared with.
@@ -107,8 +99,8 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
     return _build(day, DOMAIN_SURVEYS, facts_frame, scope, store=store)
 
 
-def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
-    """Build and write the statements and verdicts of a day from the facts of all its batches."""
+def build_usage_signals(day: str, *, store: ObjectStore) -> int:
+    """Build and write the statements and verdicts of a day; return the number of statements."""
 
     def scope(frame: pl.DataFrame) -> str:
         return _content(frame.drop("collected_at"))
@@ -128,7 +120,7 @@ def _build(
     scope: Callable[[pl.DataFrame], str],
     *,
     store: ObjectStore,
-) -> TableReport:
+) -> int:
     inputs = wanted_inputs(store, table).get(day, fingerprint([]))
     with cleaned_later(store, {table.name: [day]}):
         frame = frame_of(read_day_facts(store, day))
@@ -154,8 +146,8 @@ def read_day_facts(store: ObjectStore, day: str) -> list[DomainMetadata]:
         return list(readers.map(partial(read_facts_file, store), paths))
 
 
-def build_changes(day: str, *, store: ObjectStore) -> TableReport:
-    """Build and write the AI policy changes of a day, compared with each domain's last survey."""
+def build_changes(day: str, *, store: ObjectStore) -> int:
+    """Build and write how a day differs from each domain's last survey; return the changes."""
     days = tabled_days(store)
     inputs = days.get(day, fingerprint([]))
     with cleaned_later(store, {CHANGES_DATASET: [day]}):
@@ -363,11 +355,11 @@ def _write(
     table: Dataset,
     inputs: str,
     scope: str = "",
-) -> TableReport:
+) -> int:
     write_table(store, table_path(table, day), frame, table)
-    report = TableReport(day, frame.height)
-    write_marker(store, table.name, day, inputs=inputs, report=asdict(report), scope=scope)
-    return report
+    report = {"date": day, "rows": frame.height}
+    write_marker(store, table.name, day, inputs=inputs, report=report, scope=scope)
+    return frame.height
 
 
 def policy_counts(frame: pl.DataFrame) -> pl.DataFrame:

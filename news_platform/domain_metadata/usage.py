@@ -106,11 +106,7 @@ class StoredSurvey:
 
     def crawlers(self) -> list[str]:
         """Return `*`, and the known AI crawlers that the site names: only they may differ."""
-        stated = self._stated
-        named = {agent for one in stated.statements for agent in one.agents}
-        known = (bot.name for bot in AI_BOTS)
-        own = (it for it in known if it.lower() in named or stated.rules.has_own_group(it))
-        return [EVERYBODY, *own]
+        return [EVERYBODY, *(bot.name for bot in AI_BOTS if self._is_named(bot.name))]
 
     @cached_property
     def _stated(self) -> SiteStatements:
@@ -122,15 +118,17 @@ class StoredSurvey:
 
     def _named(self, bots: tuple[str, ...]) -> tuple[str, ...]:
         """Return one crawler of each treatment: all that the site does not name have the same."""
-        stated = {agent for one in self._stated.statements for agent in one.agents}
-        own = [
-            bot
-            for bot in bots
-            if self._stated.rules.has_own_group(bot)
-            or stated.intersection((bot.lower(), product_token(bot)))
-        ]
+        own = [bot for bot in bots if self._is_named(bot)]
         others = [bot for bot in bots if bot not in own]
         return (*others[:1], *own)
+
+    def _is_named(self, bot: str) -> bool:
+        names = (bot.lower(), product_token(bot))
+        return self._stated.rules.has_own_group(bot) or not self._agents.isdisjoint(names)
+
+    @cached_property
+    def _agents(self) -> frozenset[str]:
+        return frozenset(agent for one in self._stated.statements for agent in one.agents)
 
     def _decide(self, bot: str, purpose: Purpose, path: str | None = None) -> Decision:
         """Return the verdict that follows from this survey."""

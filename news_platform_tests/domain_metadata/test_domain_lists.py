@@ -58,7 +58,44 @@ def test_a_list_becomes_a_research_file() -> None:
     assert not is_research_json(b"a.example") and not is_research_json(OPML)
 
 
-@pytest.mark.parametrize("body", [b"", b"hello\nworld", b"\x00\x01", b"<opml/>"])
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'["a.example", "https://b.example/x"]', ["a.example", "b.example"]),
+        (b'[{"Domain": "a.example"}, {"url": "https://b.example"}]', ["a.example", "b.example"]),
+        (b'{"website": "a.example"}\n\n{"host": "b.example"}\n', ["a.example", "b.example"]),
+        (b'\xef\xbb\xbf{"domain": "a.example"}', ["a.example"]),
+        (b'"a.example"\n"b.example"\n', ["a.example", "b.example"]),
+        (b'"Domain","Rank"\n"a.example","1"\n', ["a.example"]),
+    ],
+)
+def test_a_json_array_and_json_lines_become_a_research_file(
+    body: bytes, expected: list[str]
+) -> None:
+    assert not is_research_json(body)
+    records = json.loads(list_as_research(body, BATCH, name="x"))["records"]
+    assert [one["normalized_domain"] for one in records] == expected
+
+
+def test_a_record_of_a_json_array_keeps_its_fields_and_one_without_a_domain_its_place() -> None:
+    given = [{"raw_url": "https://www.a.example/x", "source_type": "gov"}, {"rank": 1}, 7]
+    body = list_as_research(json.dumps(given).encode(), BATCH, name="x")
+    assert json.loads(body)["records"] == [
+        {**given[0], "discovery_method": "list"},  # type: ignore[dict-item]  # it is a dict
+        {"rank": 1, "discovery_method": "list"},
+        7,
+    ]
+    chosen = list_as_research(b'[{"owner": "c.example"}]', BATCH, name="x", column="Owner")
+    assert json.loads(chosen)["records"][0]["normalized_domain"] == "c.example"
+
+
+@pytest.mark.parametrize("body", [b"[1", b'{"domain": "a.example"}\n{"domain"\n', b"[" * 100_000])
+def test_damaged_json_is_named(body: bytes) -> None:
+    with pytest.raises(InputError, match="invalid JSON in 'x'"):
+        list_as_research(body, BATCH, name="x")
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"hello\nworld", b"\x00\x01", b"<opml/>"])
 def test_a_file_without_domains_is_refused(body: bytes) -> None:
     with pytest.raises(InputError, match="no domain in 'x'"):
         list_as_research(body, BATCH, name="x")

@@ -29,7 +29,7 @@ from news_platform_tests.web.site import Answer, body, redirect, status
 GOOD = ("a.example", "b.example", "c.example")
 # Victims on different ways through the code.
 VICTIMS = ("plain-victim.example", "index-victim.example", "missing-victim.example")
-OPTIONS = SurveyOptions(retry_seconds=0.01, max_tries=2, lease_seconds=30, local_writers=1)
+OPTIONS = SurveyOptions(retry_seconds=0.01, max_tries=2, lease_seconds=30)
 ROBOTS = b"User-agent: *\nCrawl-delay: 0.01\nDisallow: /private\nUser-agent: GPTBot\nDisallow: /\n"
 
 

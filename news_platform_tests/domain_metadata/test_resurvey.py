@@ -72,7 +72,7 @@ def test_the_days_are_compared(
     surveyed(local_store, queue, NEXT, CLOSED)
     for day in (str(batch.date), str(LATER)):
         build_table(day, store=local_store)
-    assert build_changes(str(batch.date), store=local_store).rows == 0
+    assert build_changes(str(batch.date), store=local_store) == 0
     build_changes(str(LATER), store=local_store)
     changes = read_changes(local_store, str(LATER)).filter(bot="GPTBot")
     assert changes.select("domain", "before", "after", "change").rows() == [

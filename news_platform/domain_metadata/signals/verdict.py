@@ -89,17 +89,8 @@ class SiteStatements:
 
     def verdicts(self) -> dict[Purpose, tuple[Verdict, bool]]:
         """Return the verdict for everybody on every purpose, and whether it is stale."""
-        fresh = self._fresh()
-        if fresh is not self:
-            decisions = {purpose: self.decide(EVERYBODY, purpose) for purpose in PURPOSES}
-            return {name: (found.verdict, found.is_stale) for name, found in decisions.items()}
-        return {
-            purpose: (
-                decide(self.statements, rules=self.rules, bot=EVERYBODY, purpose=purpose).verdict,
-                False,
-            )
-            for purpose in PURPOSES
-        }
+        decisions = {purpose: self.decide(EVERYBODY, purpose) for purpose in PURPOSES}
+        return {name: (found.verdict, found.is_stale) for name, found in decisions.items()}
 
     def _fresh(self) -> "SiteStatements":
         oldest = self.at - MAX_AGE
@@ -135,7 +126,7 @@ def decide(
 
     A refusal of a part of the site, its home page included, makes the verdict on it `partial`.
     """
-    own = _has_own_group(rules, bot)
+    own = bot != EVERYBODY and rules.has_own_group(bot)
     access = _access(rules, bot=bot, own=own, purpose=purpose, path=path)
     if access is not None and access.effect == "refuse":
         return Decision("refuse", (access,))
@@ -206,10 +197,6 @@ def _bound(statements: Sequence[UseStatement], *, bot: str, own: bool) -> list[U
         for one in bound
         if one.system != "rsl" or one.label == "license" or " " in one.source or one.source in named
     ]
-
-
-def _has_own_group(rules: Robots, bot: str) -> bool:
-    return bot != EVERYBODY and rules.has_own_group(bot)
 
 
 def _findings(

@@ -66,14 +66,12 @@ def parse_stamp(digits: str, *, is_end: bool = False) -> datetime:
     found = datetime.strptime(digits, _STAMP_FORMATS[len(digits)]).replace(tzinfo=UTC)
     if not is_end:
         return found
-    # The first moment of what follows, without its last second.
-    step = timedelta(days=366 if len(digits) == 4 else 31 if len(digits) == 6 else 0)
-    step = step or timedelta(seconds=_STAMP_SECONDS[len(digits)])
-    following = found + step
-    if len(digits) in (4, 6):
-        following = following.replace(day=1)
     if len(digits) == 4:
-        following = following.replace(month=1)
+        following = found.replace(month=12, day=31) + timedelta(days=1)
+    elif len(digits) == 6:
+        following = (found + timedelta(days=31)).replace(day=1)
+    else:
+        following = found + timedelta(seconds=_STAMP_SECONDS[len(digits)])
     return following - timedelta(microseconds=1)
 
 

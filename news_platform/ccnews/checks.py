@@ -20,7 +20,6 @@ from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 # The crawl uploads WARCs hours after the timestamp in their names.
 GRACE = timedelta(days=2)
@@ -32,16 +31,12 @@ _FOOTER_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class ParquetFooter:
-    """Row count and schema of a Parquet file, or the `problem` that kept it from being read.
-
-    `tree_bytes` is the stored size of its page sources.
-    """
+    """Row count and schema of a Parquet file, or the `problem` that kept it from being read."""
 
     path: str
     rows: int = 0
     schema: "pa.Schema | None" = None
     problem: str = ""
-    tree_bytes: int = 0
 
 
 def read_footers(store: ObjectStore, *, day: date) -> tuple[ParquetFooter, ...]:
@@ -120,16 +115,9 @@ def _footer(store: ObjectStore, info: ObjectInfo) -> ParquetFooter:
 
     try:
         found = pq.read_metadata(io.BytesIO(_tail(store, info)))
-        schema = found.schema.to_arrow_schema()
-        return ParquetFooter(info.path, found.num_rows, schema, tree_bytes=_tree_bytes(found))
+        return ParquetFooter(info.path, found.num_rows, found.schema.to_arrow_schema())
     except (pa.ArrowException, OSError) as error:
         return ParquetFooter(info.path, problem=f"unreadable: {error}")
-
-
-def _tree_bytes(footer: "pq.FileMetaData") -> int:
-    groups = map(footer.row_group, range(footer.num_row_groups))
-    chunks = (group.column(number) for group in groups for number in range(group.num_columns))
-    return sum(one.total_compressed_size for one in chunks if one.path_in_schema == "tree")
 
 
 def _tail(store: ObjectStore, info: ObjectInfo) -> bytes:

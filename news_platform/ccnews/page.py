@@ -6,10 +6,11 @@ or gzip (all of CC-NEWS before 16 May 2019). An encoding is undone only when the
 
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 
 from fastwarc.stream_io import BrotliReader, ZstdReader
@@ -132,59 +133,47 @@ def _unchunked(body: bytes) -> bytes:
 def _undo(body: bytes, encoding: str) -> Callable[[bytes, int], bytes] | None:
     """Choose the decoder by the body; the header decides only for codings without a signature."""
     if body.startswith(b"\x1f\x8b\x08"):
-        return _gunzipped
+        return partial(_inflated, wbits=(31,))
     if body.startswith(b"\x28\xb5\x2f\xfd"):
-        return _unzstd
-    undo = {"deflate": _undeflated, "br": _unbrotli}.get(encoding)
+        return partial(_read_all, ZstdReader)
+    # "deflate" means zlib, but some servers send the bare deflate stream.
+    deflate, brotli = partial(_inflated, wbits=(15, -15)), partial(_read_all, BrotliReader)
+    undo = {"deflate": deflate, "br": brotli}.get(encoding)
     # A body that starts like HTML was stored decoded, whatever its header says.
     if undo is None or body.lstrip(b"\xef\xbb\xbf\x00 \t\r\n")[:1] == b"<":
         return None
     return undo
 
 
-def _gunzipped(body: bytes, max_bytes: int) -> bytes:
-    return _inflated(body, max_bytes, wbits=31) or body
+def _inflated(body: bytes, max_bytes: int, *, wbits: Iterable[int]) -> bytes:
+    """Inflate in small steps, so that damage costs only what follows it; try several formats."""
+    for bits in wbits:
+        inflate = zlib.decompressobj(bits)
+        parts: list[bytes] = []
+        room = max_bytes
+        for start in range(0, len(body), _INFLATE_STEP_BYTES):
+            try:
+                parts.append(inflate.decompress(body[start : start + _INFLATE_STEP_BYTES], room))
+            except zlib.error:
+                break
+            room -= len(parts[-1])
+            if room <= 0:
+                break
+        if found := b"".join(parts):
+            return found
+    return body
 
 
-# "deflate" means zlib, but some servers send the bare deflate stream.
-def _undeflated(body: bytes, max_bytes: int) -> bytes:
-    return _inflated(body, max_bytes, wbits=15) or _inflated(body, max_bytes, wbits=-15) or body
-
-
-def _inflated(body: bytes, max_bytes: int, *, wbits: int) -> bytes:
-    """Inflate in small steps, so that damage costs only what follows it."""
-    inflate = zlib.decompressobj(wbits)
+def _read_all(reader: type[BrotliReader] | type[ZstdReader], body: bytes, max_bytes: int) -> bytes:
+    stream = reader(BytesIO(body))
     parts: list[bytes] = []
     room = max_bytes
-    for start in range(0, len(body), _INFLATE_STEP_BYTES):
-        try:
-            parts.append(inflate.decompress(body[start : start + _INFLATE_STEP_BYTES], room))
-        except zlib.error:
-            break
-        room -= len(parts[-1])
-        if room <= 0:
-            break
-    return b"".join(parts)
-
-
-def _unbrotli(body: bytes, max_bytes: int) -> bytes:
-    return _read_all(BrotliReader(BytesIO(body)), max_bytes) or body
-
-
-def _unzstd(body: bytes, max_bytes: int) -> bytes:
-    return _read_all(ZstdReader(BytesIO(body)), max_bytes) or body
-
-
-def _read_all(reader: BrotliReader | ZstdReader, max_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    room = max_bytes
-    try:
-        while room > 0 and (data := reader.read(min(room, 64 << 10))):
+    # Keep what could be read.
+    with suppress(OSError):
+        while room > 0 and (data := stream.read(min(room, 64 << 10))):
             parts.append(data)
             room -= len(data)
-    except OSError:
-        pass  # keep what could be read
-    return b"".join(parts)
+    return b"".join(parts) or body
 
 
 # The time of main-content extraction grows with the square of the nesting depth: 0.02 s at 1,000

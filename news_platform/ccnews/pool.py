@@ -314,7 +314,8 @@ def require_free_space(
     """Raise StorageError when the scratch disk or a local root cannot hold the output."""
     needs = {scratch: needed.scratch_bytes}
     if root.local_folder is not None:
-        folder = _existing(root.local_folder)
+        nearest = (root.local_folder, *root.local_folder.parents)
+        folder = next(path for path in nearest if path.exists())
         needs[folder] = needs.get(folder, 0) + needed.output_bytes
     for folder, needed_bytes in needs.items():
         if (free := free_bytes(folder)) < needed_bytes:
@@ -323,10 +324,6 @@ def require_free_space(
                 f"{bytes_text(free)} free; free some space or limit the WARCs per day",
                 thing=str(folder),
             )
-
-
-def _existing(folder: Path) -> Path:
-    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def run_tasks(

@@ -215,17 +215,10 @@ def read_manifests(store: ObjectStore) -> Mapping[int, Manifest]:
         return {bucket: one.manifest for bucket, one in enumerate(found) if one.manifest}
 
 
-def iter_batch_pieces(
-    store: ObjectStore, manifest: Manifest, batch: str
-) -> Iterator[Iterator[memoryview]]:
-    """Yield the bytes of each domain of a batch in a bucket, in the order of staged files."""
-    for _, pieces in _iter_fragments(store, manifest, batch):
-        yield pieces
-
-
-def _iter_fragments(
+def iter_batch_fragments(
     store: ObjectStore, manifest: Manifest, batch: str
 ) -> Iterator[tuple[Fragment, Iterator[memoryview]]]:
+    """Yield each domain of a batch in a bucket with its bytes, in the order of staged files."""
     for segment in manifest.segments:
         if segment.files and batch in segment.live:
             yield from _iter_segment(store, segment, batch)
@@ -247,7 +240,7 @@ def _iter_segment(
 def iter_batch_rows(store: ObjectStore, batch: str) -> Iterator[Row]:
     """Yield all records of a batch, bucket by bucket; raise StorageError for a damaged file."""
     for manifest in read_manifests(store).values():
-        for fragment, pieces in _iter_fragments(store, manifest, batch):
+        for fragment, pieces in iter_batch_fragments(store, manifest, batch):
             yield from map(
                 parse_row, iter_fragment_lines(fragment, pieces, store.uri(fragment.path))
             )

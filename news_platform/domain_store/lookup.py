@@ -32,7 +32,7 @@ from news_platform.domain_store.manifest import (
     read_bucket_count,
     read_current,
 )
-from news_platform.errors import ConfigError, InputError, StorageError
+from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import read_table, scan_table
 from news_platform.takedowns.build_filters import read_hidden, without_covered, without_hidden
@@ -64,27 +64,18 @@ class DomainStore:
         root: str | Path | ObjectStore,
         *,
         options: StoreOptions = DEFAULT_OPTIONS,
-        buckets: int | None = None,
         hidden: Takedowns | None = None,
     ) -> None:
         self._store = (
             root if isinstance(root, ObjectStore) else open_store(str(root), options=options)
         )
-        self._expected = buckets
         self._hidden = hidden
         self._opened: dict[int, _Bucket] = {}
 
     @cached_property
     def buckets(self) -> int:
-        """Return the number of buckets; raise ConfigError when another number was expected."""
-        found = read_bucket_count(self._store)
-        if self._expected not in (None, found):
-            raise ConfigError(
-                f"the domain store at {self._store.url!r} has {found} buckets, "
-                f"expected {self._expected}",
-                thing=self._store.url,
-            )
-        return found
+        """Return the number of buckets."""
+        return read_bucket_count(self._store)
 
     @cached_property
     def hidden(self) -> Takedowns:

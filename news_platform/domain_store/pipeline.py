@@ -16,9 +16,7 @@ from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.building.builder import (
     Builder,
-    GenerationPlan,
     Merge,
-    NewBatch,
     building_removal,
     plan_batch_change,
     plan_merge,
@@ -27,7 +25,7 @@ from news_platform.domain_store.building.builder import (
 )
 from news_platform.domain_store.building.verify import Damage, find_damage
 from news_platform.domain_store.data_files import open_uploads, scratch_errors
-from news_platform.domain_store.layout import BuildOptions, range_buckets, range_keys, staged_path
+from news_platform.domain_store.layout import BuildOptions, range_buckets, range_keys
 from news_platform.domain_store.manifest import (
     Current,
     Manifest,
@@ -294,8 +292,8 @@ def _repair(builder: Builder, bucket: int, current: Current, staged: Staged) -> 
             thing=manifest.index.path,
         )
     # Staged files are expired, but the segments are whole: a new index is made from their entries.
-    plan = GenerationPlan((), Merge(damage.intact, ()))
-    manifest, written = builder.write_generation(bucket, current, plan)
+    merge = Merge(damage.intact, ())
+    manifest, written = builder.write_generation(bucket, current, merge, staged=staged)
     return BucketReport(bucket, len(manifest.batch_inputs), 0, written, manifest)
 
 
@@ -337,23 +335,22 @@ def _apply_changes(
     change = plan_batch_change(intact, staged.inputs, limit=builder.options.batches_per_merge)
     if not change:
         return None
-    new = tuple(
-        NewBatch(batch, inputs, staged.name(batch, bucket), staged.files(batch, bucket))
-        for batch, inputs in change.added.items()
-    )
-    _require_staged_files(new, staged, bucket)
+    _require_staged_files(change.added, staged, bucket)
     # A takedown may have come after the batch was staged, and its removal not have reached it.
-    for one in new if builder.takedowns else ():
-        require_clean(builder.store, staged, one.batch, bucket, TakedownTarget(builder.takedowns))
+    for batch in change.added if builder.takedowns else ():
+        require_clean(builder.store, staged, batch, bucket, TakedownTarget(builder.takedowns))
     held = without_batches(intact, change.dropped)
     names = {segment.name for segment in stuck}
     whole = [segment for segment in held if segment.name not in names]
-    merge = plan_merge(whole, len(new), fan=builder.options.fan)
+    merge = plan_merge(whole, len(change.added), fan=builder.options.fan)
     merge = replace(merge, kept=(*merge.kept, *(part for part in held if part.name in names)))
-    manifest, written = builder.write_generation(bucket, current, GenerationPlan(new, merge))
+    manifest, written = builder.write_generation(
+        bucket, current, merge, staged=staged, added=change.added
+    )
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
-    added = sum(staged.size_bytes(batch.batch, bucket) for batch in new)
-    return BucketReport(bucket, len(new), len(change.dropped), written, manifest, bytes_added=added)
+    size = sum(staged.size_bytes(batch, bucket) for batch in change.added)
+    counts = len(change.added), len(change.dropped), written
+    return BucketReport(bucket, *counts, manifest, bytes_added=size)
 
 
 def _require_no_lost_batch(current: Current, staged: Staged, bucket: int) -> None:
@@ -363,9 +360,9 @@ def _require_no_lost_batch(current: Current, staged: Staged, bucket: int) -> Non
         raise StagedFilesGone(gone)
 
 
-def _require_staged_files(new: Iterable[NewBatch], staged: Staged, bucket: int) -> None:
+def _require_staged_files(added: Iterable[str], staged: Staged, bucket: int) -> None:
     """Raise StorageError when a batch to add has no staged files any more."""
-    gone = [one.batch for one in new if one.files and staged.is_expired(one.batch)]
+    gone = [batch for batch in added if staged.files(batch, bucket) and staged.is_expired(batch)]
     if gone:
         raise StorageError(
             f"cannot rebuild {shown_batches(gone)} in bucket {bucket}: their staged files are "
@@ -385,15 +382,14 @@ def _compact(
     builder: Builder, bucket: int, current: Current, staged: Staged
 ) -> BucketReport | None:
     manifest = current.manifest
-    if manifest is None or not _is_scattered(manifest):
+    # One segment without dropped batches is compact.
+    if manifest is None or (
+        len(manifest.segments) < 2 and not any(segment.dropped for segment in manifest.segments)
+    ):
         return None
-    plan = GenerationPlan((), Merge(manifest.segments, ()))
-    manifest, written = builder.write_generation(bucket, current, plan)
+    merge = Merge(manifest.segments, ())
+    manifest, written = builder.write_generation(bucket, current, merge, staged=staged)
     return BucketReport(bucket, 0, 0, written, manifest)
-
-
-def _is_scattered(manifest: Manifest) -> bool:
-    return len(manifest.segments) > 1 or any(segment.dropped for segment in manifest.segments)
 
 
 def _sum(one: BucketReport, other: BucketReport) -> BucketReport:
@@ -412,9 +408,7 @@ def _lost_batches(staged: Staged, batches: Iterable[str], bucket: int) -> tuple[
     """Return those of the batches whose staged files in a bucket are gone, but not expired."""
 
     def is_lost(batch: str) -> bool:
-        if not staged.files(batch, bucket) or staged.is_expired(batch):
-            return False
-        name = staged.name(batch, bucket)
-        return not staged.store.exists(staged_path(bucket, batch, name=name, number=0))
+        paths = staged.paths(batch, bucket)
+        return bool(paths) and not staged.is_expired(batch) and not staged.store.exists(paths[0])
 
     return tuple(batch for batch in batches if is_lost(batch))

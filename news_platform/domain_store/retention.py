@@ -11,8 +11,8 @@ from functools import partial
 
 from news_platform.datasets.domain_store import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
-from news_platform.domain_store.fragments import PIECE_BYTES, iter_batch_pieces, read_manifests
-from news_platform.domain_store.layout import STORE_FILE, BuildOptions, staged_path
+from news_platform.domain_store.fragments import PIECE_BYTES, iter_batch_fragments, read_manifests
+from news_platform.domain_store.layout import STORE_FILE, BuildOptions
 from news_platform.domain_store.manifest import (
     Manifest,
     Segment,
@@ -110,10 +110,8 @@ def _segment_of(manifest: Manifest, batch: str) -> Segment:
 def _require_copy(store: ObjectStore, staged: Staged, manifest: Manifest, batch: str) -> None:
     """Raise StorageError unless a bucket of the store holds every byte of the staged batch."""
     bucket = manifest.bucket
-    name, numbers = staged.name(batch, bucket), range(staged.files(batch, bucket))
-    paths = [staged_path(bucket, batch, name=name, number=number) for number in numbers]
     # Builds copy gzip members as they are, in the same order.
-    if _file_digest(store, paths) != _batch_digest(store, manifest, batch):
+    if _file_digest(store, staged.paths(batch, bucket)) != _batch_digest(store, manifest, batch):
         raise StorageError(
             f"bucket {bucket} of the store differs from the staged batch {batch!r}: "
             "run `store verify`",
@@ -132,7 +130,7 @@ def _file_digest(store: ObjectStore, paths: Iterable[str]) -> str:
 
 def _batch_digest(store: ObjectStore, manifest: Manifest, batch: str) -> str:
     digest = hashlib.sha256()
-    for pieces in iter_batch_pieces(store, manifest, batch):
+    for _, pieces in iter_batch_fragments(store, manifest, batch):
         for piece in pieces:
             digest.update(piece)
     return digest.hexdigest()

@@ -11,10 +11,11 @@ the records that would go, and refuses too many.
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import chain
 
 import polars as pl
 
@@ -22,7 +23,6 @@ from news_platform.datasets.domain_store import DOMAIN_BUCKETS, RANGES
 from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.datasets.domain_store import STAGED_ROOT as STAGED
 from news_platform.domain_store.building.merge import (
-    MergeSource,
     build_index,
     index_totals,
     iter_segment_sources,
@@ -35,6 +35,7 @@ from news_platform.domain_store.data_files import Uploads
 from news_platform.domain_store.layout import BuildOptions, index_path, ranges_path
 from news_platform.domain_store.manifest import (
     BatchEntry,
+    Batches,
     Current,
     Index,
     Manifest,
@@ -137,24 +138,6 @@ def without_batches(manifest: Manifest | None, dropped: frozenset[str]) -> tuple
 
 
 @dataclass(frozen=True, slots=True)
-class NewBatch:
-    """A staged batch to add: `name` is part of its file names, `files` those in this bucket."""
-
-    batch: str
-    inputs: str
-    name: str
-    files: int
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationPlan:
-    """The batches to add and the segments to merge."""
-
-    new: tuple[NewBatch, ...]
-    merge: Merge
-
-
-@dataclass(frozen=True, slots=True)
 class Builder:
     """Writes generations of buckets, with the resources that every step needs."""
 
@@ -166,36 +149,52 @@ class Builder:
     takedowns: Takedowns = NO_TAKEDOWNS
 
     def write_generation(
-        self, bucket: int, base: Current, plan: GenerationPlan
+        self,
+        bucket: int,
+        base: Current,
+        merge: Merge,
+        *,
+        staged: Staged,
+        added: Collection[str] = (),
     ) -> tuple[Manifest, int]:
-        """Build and commit a generation; return its manifest and the bytes of data written."""
-        segments, ranges = list(plan.merge.kept), []
+        """Build and commit a generation with some staged batches added.
+
+        Return its manifest and the bytes of data written.
+        """
+        segments, ranges = list(merge.kept), []
         if base.manifest is not None and segments:
             ranges = read_kept_ranges(self.store, base.manifest, segments)
-        written = self._write_segment(bucket, base, plan)
-        if written is not None:
-            segments.append(written[0])
-            ranges.append(written[1])
+        batches = {name: batch for part in merge.absorbed for name, batch in part.live.items()}
+        batches |= {name: BatchEntry(staged.inputs[name], self._seconds) for name in added}
+        written = 0
+        if batches:
+            segment, own = self._write_segment(bucket, base, merge, batches, staged, added)
+            segments.append(segment)
+            ranges.append(own)
+            written = segment.size_bytes
         # Readers return the records of a domain in this order: oldest batch first.
         segments.sort(key=lambda segment: max(segment.live))
         index = self.write_index(bucket, base, segments, ranges)
         # Every file must exist before the manifest that names it.
         self.uploads.finish()
-        manifest = self._commit(bucket, base, segments=tuple(segments), index=index)
-        return manifest, written[0].size_bytes if written else 0
+        return self._commit(bucket, base, segments=tuple(segments), index=index), written
 
     def _write_segment(
-        self, bucket: int, base: Current, plan: GenerationPlan
-    ) -> tuple[Segment, pl.DataFrame] | None:
-        old = {name: batch for part in plan.merge.absorbed for name, batch in part.live.items()}
-        batches = {**old, **{b.batch: BatchEntry(b.inputs, self._seconds) for b in plan.new}}
-        if not batches:
-            return None
+        self,
+        bucket: int,
+        base: Current,
+        merge: Merge,
+        batches: Batches,
+        staged: Staged,
+        added: Collection[str],
+    ) -> tuple[Segment, pl.DataFrame]:
         # The same step after a crash gets the same names, so it replaces files instead of adding.
         name = base.file_name(*(f"{key} {batch.inputs}" for key, batch in batches.items()))
+        old = (iter_segment_sources(self.store, segment) for segment in merge.absorbed)
+        new = (iter_staged_sources(staged, batch, bucket) for batch in added)
         return write_segment(
             self.store,
-            list(self._iter_sources(bucket, plan)),
+            list(chain(*old, *new)),
             self.uploads,
             base=base,
             bucket=bucket,
@@ -203,14 +202,6 @@ class Builder:
             batches=batches,
             options=self.options,
         )
-
-    def _iter_sources(self, bucket: int, plan: GenerationPlan) -> Iterator[MergeSource]:
-        for segment in plan.merge.absorbed:
-            yield from iter_segment_sources(self.store, segment)
-        for new in plan.new:
-            yield from iter_staged_sources(
-                self.store, bucket, batch=new.batch, name=new.name, files=new.files
-            )
 
     def write_index(
         self, bucket: int, base: Current, segments: list[Segment], ranges: list[pl.DataFrame]

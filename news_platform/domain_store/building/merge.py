@@ -24,7 +24,6 @@ from news_platform.domain_store.layout import (
     entries_path,
     facts_path,
     records_path,
-    staged_path,
 )
 from news_platform.domain_store.manifest import (
     Batches,
@@ -34,6 +33,7 @@ from news_platform.domain_store.manifest import (
     Segment,
     dump_batches,
 )
+from news_platform.domain_store.staging.stage import Staged
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 
@@ -144,13 +144,10 @@ def _copy(plan: pl.DataFrame, readers: Sequence[RangeReader], sink: BinaryIO) ->
     return size
 
 
-def iter_staged_sources(
-    store: ObjectStore, bucket: int, *, batch: str, name: str, files: int
-) -> Iterator[MergeSource]:
+def iter_staged_sources(staged: Staged, batch: str, bucket: int) -> Iterator[MergeSource]:
     """Yield the staged files of one batch and bucket."""
-    for number in range(files):
-        path = staged_path(bucket, batch, name=name, number=number)
-        facts = read_table(store, facts_path(path), DOMAIN_BUCKETS)
+    for path in staged.paths(batch, bucket):
+        facts = read_table(staged.store, facts_path(path), DOMAIN_BUCKETS)
         facts = facts.with_columns(batch=pl.lit(batch))
         size = int(facts["run_offset"][-1] + facts["run_length"][-1])
         yield MergeSource(path, size, _staged_entries(facts), facts.select(*RECORDS.schema))

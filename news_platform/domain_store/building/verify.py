@@ -9,7 +9,6 @@ import polars as pl
 
 from news_platform.datasets.domain_store import RANGES, RECORDS
 from news_platform.domain_store.building.merge import (
-    IndexFile,
     build_index,
     byte_ranges,
     read_all,
@@ -142,7 +141,9 @@ def _iter_record_problems(
 
 def _iter_index_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str]:
     try:
-        expected = _expected_index(store, manifest)
+        entries = read_all(read_entries, store, manifest.segments)
+        held = [byte_ranges(segment, part) for segment, part in entries]
+        expected = build_index(manifest.segments, held, bucket=manifest.bucket, uri=store.uri)
         found = store.read(manifest.index.path)
         ranges = read_table(store, manifest.index.ranges_path, RANGES)
         view = store.read(view_path(manifest.bucket))
@@ -172,12 +173,6 @@ def _entries(body: bytes) -> list[IndexEntry] | None:
         return [parse_index_entry(line) for line in body.splitlines()]
     except StorageError:
         return None
-
-
-def _expected_index(store: ObjectStore, manifest: Manifest) -> IndexFile:
-    held = read_all(read_entries, store, manifest.segments)
-    ranges = [byte_ranges(segment, entries) for segment, entries in held]
-    return build_index(manifest.segments, ranges, bucket=manifest.bucket, uri=store.uri)
 
 
 def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[str]:

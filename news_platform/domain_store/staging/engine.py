@@ -156,9 +156,7 @@ def clean_cell(
     store: ObjectStore, staged: Staged, batch: str, bucket: int, target: Target
 ) -> RemovedRows:
     """Write one bucket of a batch again without the records that are meant, if it has any."""
-    name = staged.name(batch, bucket)
-    numbers = range(staged.files(batch, bucket))
-    paths = [staged_path(bucket, batch, name=name, number=number) for number in numbers]
+    name, paths = staged.name(batch, bucket), staged.paths(batch, bucket)
     if not paths or not covered_records(store, list(map(facts_path, paths)), target):
         return RemovedRows()
     old = [read_table(store, facts_path(path), DOMAIN_BUCKETS) for path in paths]

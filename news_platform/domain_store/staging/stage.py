@@ -314,6 +314,11 @@ class Staged:
         """Return the number of data files of a batch in a bucket."""
         return self._cells(batch).get(str(bucket), (0, 0, 0))[0]
 
+    def paths(self, batch: str, bucket: int) -> list[str]:
+        """Return the data files of a batch in a bucket, in order."""
+        name, numbers = self.name(batch, bucket), range(self.files(batch, bucket))
+        return [staged_path(bucket, batch, name=name, number=number) for number in numbers]
+
     def records(self, batch: str, bucket: int) -> int:
         """Return the number of records of a batch in a bucket."""
         return self._cells(batch).get(str(bucket), (0, 0, 0))[1]

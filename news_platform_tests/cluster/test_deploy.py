@@ -271,7 +271,7 @@ def test_what_shares_an_endpoint_shares_a_pool(asset: str, pool: str) -> None:
     assert graph.get(dg.AssetKey(asset)).pools == {pool}
 
 
-@pytest.mark.parametrize("name", ["dagster.yaml", "../dagster.yaml"])
+@pytest.mark.parametrize("name", ["dagster.yaml", "../news_platform/composition/dagster.yaml"])
 def test_a_backfill_cannot_take_every_slot_of_a_cluster(name: str) -> None:
     concurrency = _read(name)["concurrency"]
     assert concurrency["pools"]["granularity"] == "run"

@@ -33,6 +33,7 @@ from news_platform.defs.domain_metadata import (
 )
 from news_platform.defs.graph import definitions_of
 from news_platform.defs.partitions import RESEARCH_BATCHES
+from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import QUEUE, DomainQueue, SettledClaim
@@ -286,3 +287,20 @@ def test_domains_that_are_not_surveyed_in_time_make_a_check_red(real_root: Resou
     found = domains_are_surveyed_in_time.evaluate(resources, "")
     assert not found.passed and found.severity == dg.AssetCheckSeverity.WARN
     assert found.metadata["late"].value == 1
+
+
+@pytest.mark.parametrize("asset", ["domain_queue", "domain_metadata"])
+def test_one_run_builds_adjacent_batches(
+    asset: str, built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
+) -> None:
+    first, *_, last = keys = shell.instance.get_dynamic_partitions("research_batches")[:3]
+    assert built and len(keys) == 3
+    done = shell.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+        asset_selection=[dg.AssetKey(asset)],
+        tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
+        instance=shell.instance,
+    )
+    events = done.get_asset_materialization_events()
+    assert {one.partition for one in events} == set(keys)
+    for one in events:
+        assert int(str(one.materialization.metadata["dagster/partition_row_count"].value)) > 0

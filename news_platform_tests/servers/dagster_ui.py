@@ -15,6 +15,9 @@ from pathlib import Path
 
 import dagster as dg
 
+from news_platform.composition.home import make_home
+from news_platform.settings import Settings
+
 PROJECT = Path(__file__).parent.parent.parent
 READY_SECONDS = 120
 WEBSERVER = "news_platform.defs.services.webserver"
@@ -77,9 +80,7 @@ def running_ui(home: Path, environ: Mapping[str, str]) -> Iterator[DagsterUi]:
 def prepare_home(home: Path) -> None:
     """Make a Dagster home with the project's instance file."""
     home.mkdir(parents=True, exist_ok=True)
-    link = home / "dagster.yaml"
-    if not link.exists():
-        link.symlink_to(PROJECT / "dagster.yaml")
+    make_home(Settings(dagster_home=str(home)))
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from dagster._scheduler.scheduler import ScheduleIterationTimes, launch_schedule
 from news_platform_tests.year.launcher import HOSTED, execute_due, host
 from news_platform_tests.year.simulated import Place
 
-_INSTANCE = Path(__file__).parents[2] / "dagster.yaml"
+_INSTANCE = Path(__file__).parents[2] / "news_platform/composition/dagster.yaml"
 _DEFINITIONS = "news_platform_tests.year.definitions"
 _STORAGE = "news_platform_tests.year.storage"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]

@@ -412,7 +412,7 @@ def _facts_lines(facts: DomainMetadata) -> Iterable[str]:
     if usage:
         yield f"  use         {', '.join(f'{name} {one}' for name, one in usage.verdicts.items())}"
         for one in usage.statements:
-            yield f"    {one.system}: {one.raw} ({one.source})"
+            yield f"    {one.system} {one.path}: {one.raw} ({one.source})"
 
 
 def _history_lines(found: DomainHistory) -> Iterable[str]:

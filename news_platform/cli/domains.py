@@ -21,7 +21,9 @@ from news_platform.cli.command import (
     first_failure,
 )
 from news_platform.composition import survey_stages
+from news_platform.datasets.domain_metadata import DomainMetadata
 from news_platform.datasets.research_datasets import DomainQueueMessage, PartitionInfo
+from news_platform.domain_metadata.changes import POLICY_WORDS
 from news_platform.domain_metadata.consumer import SurveyReport
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
@@ -172,7 +174,7 @@ def show(resources: Resources, domain: str) -> Output:
     for message in _queue(resources).messages_of(name):
         facts = read_metadata(resources.data_root.store, message.partition_info, name)
         if facts is not None:
-            return Output(facts.model_dump(mode="json"))
+            return Output(facts.model_dump(mode="json"), "\n".join(_facts_lines(facts)))
     cure = "see `news-platform domains status`"
     raise InputError(f"domain {name!r} was not surveyed yet: {cure}", thing=name)
 
@@ -387,6 +389,30 @@ def estimate(resources: Resources, per_day: int | None) -> Output:
         concurrency=given.survey_concurrency,
     )
     return Output(asdict(found))
+
+
+def _facts_lines(facts: DomainMetadata) -> Iterable[str]:
+    """Yield what a person asks about a domain; the document has the rest."""
+    surveyed = f"surveyed {facts.collected_at:%Y-%m-%d %H:%M}"
+    batch = f"{facts.country}, {facts.category}"
+    yield f"{facts.registrable_domain} ({batch}): {facts.outcome}, {surveyed}"
+    for robots in (facts.robots, *facts.other_hosts):
+        state = robots.unread or robots.error or f"HTTP {robots.status_code}"
+        read = f", last read {robots.read_at:%Y-%m-%d}" if robots.read_at else ", never read"
+        yield f"  robots.txt  {robots.final_url or robots.url}: {state}{read}"
+    sitemap = facts.sitemap
+    if sitemap.url:
+        count = f"{sitemap.kind}, {sitemap.url_count} pages" if sitemap.exists else "none"
+        yield f"  sitemap     {sitemap.url}: {count}"
+    policy, usage = facts.ai_policy, facts.usage
+    if policy:
+        every = {EVERYBODY: policy.everyone, **policy.own}
+        words = (f"{bot} {POLICY_WORDS.get(one, one)}" for bot, one in every.items())
+        yield f"  access      {', '.join(words)}"
+    if usage:
+        yield f"  use         {', '.join(f'{name} {one}' for name, one in usage.verdicts.items())}"
+        for one in usage.statements:
+            yield f"    {one.system} {one.path}: {one.raw} ({one.source})"
 
 
 def _history_lines(found: DomainHistory) -> Iterable[str]:

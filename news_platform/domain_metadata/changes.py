@@ -16,8 +16,8 @@ from news_platform.web.robots import AI_BOTS
 _MAX_DIFF_CHARS = 4000
 # What makes two statements of different days the same one.
 _KEY = ["domain", "file", "system", "label", "agents", "path"]
-# One vocabulary for policies of robots.txt and verdicts.
-_WORDS = {"disallow_all": "refuse"}
+POLICY_WORDS = {"disallow_all": "refuse"}
+"""Policies of robots.txt in the words of verdicts, where they differ."""
 _BATCH = ["domain", "country", "category"]
 _TIMES = ["before_date", "read_at", "before_read_at"]
 
@@ -89,8 +89,8 @@ def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame, files: pl.DataFra
         "country",
         "bot",
         "operator",
-        before=pl.col("policy_before").replace(_WORDS),
-        after=pl.col("policy").replace(_WORDS),
+        before=pl.col("policy_before").replace(POLICY_WORDS),
+        after=pl.col("policy").replace(POLICY_WORDS),
         change=_change(_closes("policy"), _closes("policy_before")),
         before_date=pl.col("date_before"),
         signal=pl.lit("robots"),

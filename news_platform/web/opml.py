@@ -26,10 +26,8 @@ def opml_feeds(body: bytes) -> tuple[str, ...]:
 
 def opml_entries(body: bytes) -> tuple[OpmlFeed, ...]:
     """Return the feeds of an OPML file in order, each once; raise InputError if it is none."""
-    root = _parse(body)
-    found = _outlines(root) if _name(root) == "opml" else _google_reader(root)
     by_url: dict[str, OpmlFeed] = {}
-    for feed in found:
+    for feed in _outlines(_parse(body)):
         if url := _web_address(feed.url):
             by_url.setdefault(url, feed._replace(url=url))
     return tuple(by_url.values())
@@ -55,11 +53,6 @@ def _label(folder: etree._Element) -> str:
     return "/".join(filter(None, (" ".join(part.split()) for part in name.split("/"))))
 
 
-def _google_reader(root: etree._Element) -> Iterator[OpmlFeed]:
-    for ident in root.iterfind(".//string[@name='id']"):
-        yield OpmlFeed((ident.text or "").removeprefix("feed/"))
-
-
 def opml_sites(body: bytes) -> tuple[str, ...]:
     """Return the site of every outline, or else its feed; raise InputError if it is no OPML."""
     outlines = (outline.attrib for outline in _parse(body).iter("outline"))
@@ -75,14 +68,10 @@ def _parse(body: bytes) -> etree._Element:
         root = etree.fromstring(body, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise InputError(f"not an OPML file: cannot parse it as XML: {error}") from error
-    name = "" if root is None else _name(root)
-    if name not in ("opml", "object"):  # `object` is the export format of Google Reader
+    name = "" if root is None else str(etree.QName(root).localname).lower()
+    if name != "opml":
         raise InputError(f"not an OPML file: expected the root element <opml>, found {name!r}")
     return root
-
-
-def _name(root: etree._Element) -> str:
-    return str(etree.QName(root).localname).lower()
 
 
 def opml_document(feeds: Iterable[OpmlFeed]) -> str:

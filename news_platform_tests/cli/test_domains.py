@@ -68,6 +68,10 @@ def test_text_for_people(root: str, research: Path) -> None:
     assert "new research files" in DOMAINS.text(root, "status")
     assert "surveyed gb|news|2025-11-01: " in DOMAINS.text(root, "fetch")
     assert "ok " in DOMAINS.text(root, "status")
+    domain = json.loads(research.read_text())["records"][0]["normalized_domain"]
+    shown = DOMAINS.text(root, "show", domain).splitlines()
+    assert shown[0].startswith(f"{domain} (gb, news): ") and len(shown) < 12
+    assert shown[-1].startswith("  ") and "disallow_all" not in "".join(shown)
     bad = Path(root) / "raw/country=gb/category=news/date=2025-11-02/raw_0001.json"
     bad.parent.mkdir(parents=True)
     bad.write_text('{"records": [{"raw_url": "localhost"}]}')

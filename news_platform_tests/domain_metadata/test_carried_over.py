@@ -239,7 +239,7 @@ def survey_often(
     store: ObjectStore, queue: DomainQueue, surveys: list[dict[str, Answer]], *, days: int = 7
 ) -> list[str]:
     """Survey one site again and again, each time with other answers; return the verdicts."""
-    found = []
+    found: list[str] = []
     for number, answers in enumerate(surveys):
         at = START + timedelta(days=days * number)
         batch = PartitionInfo.of("de", "media", at.date())

@@ -45,7 +45,7 @@ def finished(
     return {name: local_store.read(f"{PROD}/{name}") for name in names(local_store, PROD)}
 
 
-def test_a_batch_is_surveyed_again_beside_its_earlier_results(
+def test_a_batch_is_surveyed_again_beside_its_earlier_results_and_compared_with_them(
     local_store: ObjectStore,
     queue: DomainQueue,
     batch: PartitionInfo,
@@ -60,16 +60,6 @@ def test_a_batch_is_surveyed_again_beside_its_earlier_results(
     )
     assert facts(local_store, NEXT, "a.example").final
     assert facts(local_store, NEXT, "a.example").source.raw_file_path == path
-
-
-def test_the_days_are_compared(
-    local_store: ObjectStore,
-    queue: DomainQueue,
-    batch: PartitionInfo,
-    finished: dict[str, bytes],
-) -> None:
-    write_resurvey_files(queue.messages(batch.key), day=LATER, store=local_store)
-    surveyed(local_store, queue, NEXT, CLOSED)
     for day in (str(batch.date), str(LATER)):
         build_table(day, store=local_store)
     assert build_changes(str(batch.date), store=local_store) == 0

@@ -196,12 +196,6 @@ def test_the_first_sitemap_that_answers_is_taken() -> None:
     assert fetcher.requests == list(web) and found.metadata.sitemap.found_by == "robots"
 
 
-def test_the_default_sitemap_of_a_site_that_disallows_all_is_not_fetched() -> None:
-    found, fetcher = survey({ROBOTS: b"user-agent: *\ndisallow: /"})
-    assert fetcher.requests == [ROBOTS]
-    assert found.outcome.name == "ok" and found.metadata.sitemap.url is None
-
-
 @pytest.mark.parametrize(
     ("robots", "asked"),
     [
@@ -361,4 +355,5 @@ def test_a_host_that_leaves_us_waiting_is_asked_for_the_other_files_next_time() 
 def test_a_site_that_refuses_us_is_asked_for_robots_txt_only() -> None:
     found, fetcher = survey({ROBOTS: f"User-agent: *\nDisallow: /\nSitemap: {SITEMAP}".encode()})
     assert fetcher.requests == [ROBOTS] and fetcher.usage_requests == []
+    assert found.outcome.name == "ok" and found.metadata.sitemap.url is None
     assert found.metadata.usage is not None and found.metadata.usage.requests == 1

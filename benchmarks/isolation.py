@@ -14,9 +14,9 @@ import psutil
 
 from benchmarks import RESULTS_FOLDER
 from benchmarks.isolation_targets import double
-from news_platform.articles.extract import extract_page
 from news_platform.isolation.pool import Done, Lost, Pool
 from news_platform.rss.feeds import parse_fetched
+from news_platform.rss.page_extraction import FeedPage, extract_feed_page
 from news_platform.settings import load_settings
 
 RESULTS = RESULTS_FOLDER / "isolation.json"
@@ -117,7 +117,7 @@ def main() -> None:
         print("isolation: skipped, NEWS_PLATFORM_BENCH_DATA is not set")
         return
     works: dict[str, tuple[Callable[..., object], Sequence[object]]] = {
-        "article page": (extract_page, pages(Path(bench_data))),
+        "article page": (extract_feed_page, pages(Path(bench_data))),
         "feed": (parse_fetched, feeds(Path(bench_data))),
         "nothing": (double, list(range(2_000))),
     }
@@ -130,11 +130,11 @@ def main() -> None:
     RESULTS.write_text(json.dumps({"overhead": rows, "costs": costs}, indent=1) + "\n")
 
 
-def pages(bench_data: Path) -> list[tuple[bytes, str, str | None]]:
+def pages(bench_data: Path) -> list[FeedPage]:
     """Return real publisher pages."""
     found = sorted((bench_data / "articles" / "publishers" / "html").glob("*.html.gz"))[:80]
     bodies = (gzip.decompress(path.read_bytes()) for path in found)
-    return [(body, "https://news.example/a", None) for body in bodies]
+    return [(body, "https://news.example/a", None, "") for body in bodies]
 
 
 def feeds(bench_data: Path) -> list[tuple[bytes, str, str]]:

@@ -198,8 +198,6 @@ Category = Literal["politics", "sports", "other"]
 
 _SIGN_COUNTS = (1, 2, 3, 4, 6, 8, 12)
 _SIGN_SHARES = (5, 10, 20, 30, 50)  # per thousand words
-# A sign says more than any one word.
-_SIGN_WEIGHT = 2
 # The lead shows what an article is about, so only the beginning is used.
 _LEAD_CHARS = 2_000
 # The beginning of a longer word stands for its forms.
@@ -272,11 +270,6 @@ def category_words(title: str, text: str) -> frozenset[str]:
         telling |= {f"{name} {step}" for step in _SIGN_COUNTS if len(set(hits)) >= step}
         telling |= {f"{name} {step}‰" for step in _SIGN_SHARES if share >= step}
     return frozenset(telling)
-
-
-def feature_weight(word: str) -> int:
-    """Return how much a feature counts beside the others."""
-    return _SIGN_WEIGHT if " " in word else 1
 
 
 @dataclass(frozen=True, slots=True)

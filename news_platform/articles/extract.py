@@ -20,7 +20,6 @@ from news_platform.articles.metadata import (
 from news_platform.articles.published import PublishedDate, corrected_date, shown_date
 from news_platform.html.decode import decode_page, parse_decoded, parse_document
 from news_platform.html.links import absolute_link
-from news_platform.isolation.worker import report
 from news_platform.text.language import Language, detect
 
 # A shorter text is not an article, or the article was not found.
@@ -172,14 +171,6 @@ def clean_text_of(html: str, found: str, stated: str = "") -> tuple[str, str]:
 def _without_markup(text: str) -> str:
     root = parse_document(text) if "<" in text and ">" in text else None
     return text if root is None else "\n".join(text_blocks(root).texts)
-
-
-def extract_page(page: tuple[bytes, str, str | None]) -> Article:
-    """Extract the article of (body, URL, charset of the HTTP header or None) in a worker."""
-    # The first call loads the language model, which must not count against this page's deadline.
-    detect("ready")
-    report("ready")
-    return extract_article(*page)
 
 
 def article_type(kind: str, *, url: str) -> str:

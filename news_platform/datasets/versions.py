@@ -15,7 +15,7 @@ CRAWL_ARTICLES = f"{ARTICLE_EXTRACTOR}-{PAGE_MODEL}"
 STORE_FORMAT = "1"
 LEDGER = "2"
 SEARCH_INDEX = "3"
-SEGMENTER = "7"
+SEGMENTER = "8"
 # Of the list of AI crawlers: policies are comparable only under one list.
 AI_BOTS = "2026-11-17"
 # The parameters of `near_duplicates.sketch`; sketches of others are not comparable.

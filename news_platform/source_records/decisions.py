@@ -12,6 +12,7 @@ from news_platform.source_records.blocks import (
     ATTACHED,
     BlockDecision,
     WalkedPage,
+    is_prose,
     iter_kept,
     join_cells,
     weighted_chars,
@@ -106,7 +107,9 @@ def join_parts(
     cards = find_cards(page, kept, short) if short else {}
     last: BlockDecision | None = None
     for decision in kept:
-        if last is not None and _are_parts(last, decision, cards, options):
+        if last is not None and (
+            _are_parts(last, decision, cards, options) or _are_fields(page, last, decision, options)
+        ):
             last.block.text = join_cells((last.block.text, decision.block.text))
             last.block.link_chars += decision.block.link_chars
             last.block.links += decision.block.links
@@ -132,11 +135,35 @@ def _are_parts(
 ) -> bool:
     left, right = first.block, second.block
     is_item = left.hints is right.hints and left.kind == right.kind == kinds.ITEM
+    # "Phone" and "555 0199": the definitions of a term follow it.
+    is_item |= right.kind == kinds.DEFINITION and left.kind in (kinds.TERM, kinds.DEFINITION)
     is_card = cards.get(first.order, -1) == cards.get(second.order)
+    # A name after a paragraph belongs to what follows.
+    is_card &= right.kind != kinds.TERM and not is_prose(left)
     if not is_item and (not is_card or left.level or right.level):
         return False
     is_short = _is_short(first, options) or _is_short(second, options)
     return is_short and len(left.text) + len(right.text) < options.max_chars
+
+
+# A name, or a text with a number: a room, a phone number, opening hours.
+_FIELD = re.compile(r"(?:[^\W\d_a-z][\w.'’-]*)(?: [^\W\d_a-z][\w.'’-]*){1,3}|.*\d.*")
+
+
+def _are_fields(
+    page: WalkedPage, first: BlockDecision, second: BlockDecision, options: SegmentOptions
+) -> bool:
+    """Return whether two texts stand side by side, and a short one of them states a fact."""
+    left, right = first.block, second.block
+    is_beside = (
+        left.kind == right.kind == kinds.PARAGRAPH
+        and left.element != right.element
+        and page.parents[left.element] == page.parents[right.element]
+        and page.tags[left.element] == page.tags[right.element]
+        and not (left.link_chars or right.link_chars)
+    )
+    short = [one.block.text for one in (first, second) if _is_short(one, options)]
+    return is_beside and bool(short) and all(map(_FIELD.fullmatch, short))
 
 
 # A card has this many texts and characters at most, and this many cards stand side by side.

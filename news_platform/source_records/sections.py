@@ -13,6 +13,7 @@ from news_platform.source_records.blocks import (
     CODE,
     HEADING,
     PARAGRAPH,
+    ROW,
     BlockDecision,
     PageBlock,
     is_prose,
@@ -118,7 +119,8 @@ def _judge(decision: BlockDecision, compiled: _CompiledRules) -> int:
             return certainty
     found = compiled.notice.match(text)
     phrase = found[0] if found else _first_in(text, rules.notice_phrases)
-    if phrase and not _is_unit_name(block.text):
+    # A row of a data table is one entry of it, whatever a cell says.
+    if phrase and block.kind != ROW and not _names_unit(block.text, phrase):
         numbers = f"{size} characters, at most {rules.notice_chars}"
         decision.drop("notice", f"has {phrase!r}; {numbers}")
         return _NONE
@@ -129,10 +131,23 @@ def _judge(decision: BlockDecision, compiled: _CompiledRules) -> int:
 _CONTACT = re.compile(r"[@\d]|:\s")
 
 
-def _is_unit_name(text: str) -> bool:
-    """Return whether a text is the name of a unit: "Centre for Privacy Policy and Law"."""
-    found = text.split()
-    is_named = not _UNITS.isdisjoint(word.strip(".,").lower() for word in (found[0], found[-1]))
+# What stands between the name of a unit and its address, and the words that open what it is for.
+_BETWEEN_FIELDS = re.compile(r"[\n|,;·•]")
+_UNIT_FOR = frozenset(("for", "of", "on"))
+
+
+def _names_unit(text: str, phrase: str) -> bool:
+    """Return whether a phrase, in lower case, is in a unit's name: "Centre for Privacy Policy"."""
+    field = next((it for it in _BETWEEN_FIELDS.split(text) if phrase in it.lower()), text)
+    found = field.split()
+    lowered = [word.strip(".,").lower() for word in found]
+    units = [at for at, word in enumerate(lowered) if word in _UNITS]
+    # A person may stand before the unit: "Wei Zhang Centre for Privacy Policy".
+    is_named = any(
+        at in (0, len(found) - 1)
+        or (lowered[at + 1] in _UNIT_FOR and phrase in " ".join(lowered[at:]))
+        for at in units
+    )
     return is_named and all(word[0].isupper() for word in found if len(word) > 3)
 
 

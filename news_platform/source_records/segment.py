@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from urllib.parse import unquote, urljoin
+from functools import lru_cache
+from urllib.parse import unquote, urljoin, urlsplit
 
 from news_platform.datasets.source_records import Meta, Provenance, SourceRecord
 from news_platform.errors import InputError
@@ -168,10 +169,24 @@ def _joined(url: str, target: str) -> str | None:
     # Most targets are absolute, and joining takes ten times as long as all else here.
     if not found.startswith(_WEB):
         try:
-            found = "" if found.startswith("#") else urljoin(url, found)
+            found = "" if found.startswith("#") else _joined_path(url, found)
         except ValueError:
             return None
     return found if found.startswith(_WEB) else None
+
+
+# Paths that joining leaves as they are.
+_PLAIN_PATH = re.compile(r"/(?!/)[A-Za-z0-9_%~/-]*(?:\.[A-Za-z0-9]+)?")
+
+
+def _joined_path(url: str, path: str) -> str:
+    return _origin(url) + path if _PLAIN_PATH.fullmatch(path) else urljoin(url, path)
+
+
+@lru_cache(maxsize=64)
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 # HTTP clients that take a page without a declared charset for ISO-8859-1 store it as UTF-8 that was

@@ -6,7 +6,7 @@ widgets recorded here and from the amounts of text and link text in every contai
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import islice
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import (
@@ -32,8 +32,11 @@ from news_platform.source_records.html_events import (
 )
 
 BULLET = re.compile(r"^([-*•·▪◦‣–—]|\d{1,3}[.)])\s+(?=\S)")
-# Two styled texts are set apart if the second begins a name or a price: "Nalgene", "Silo", "$20".
-_SET_APART = re.compile(rf"(?<=[a-z\d)]){GAP}(?=[A-Z$€£])")
+# Two styled texts are set apart if the second begins a name, a price or a number: "Nalgene",
+# "Silo", "$20", "(555) 0199".
+_SET_APART = re.compile(
+    rf"(?<=[a-z\d)]){GAP}(?=[A-Z$€£])|(?<=[a-z)]){GAP}(?=\d)|(?<=\w){GAP}(?=\()"
+)
 _BLANK_LINE = re.compile(r"\n\s*\n")
 # A much longer listing would exceed `max_chars` and be dropped if it stayed one block.
 _LONG_CODE_CHARS = 1_000
@@ -61,6 +64,7 @@ _SKIMMED = frozenset(("navigation", "header", "footer", "aside"))
 _TOGGLES = ("aria-expanded", "aria-controls", "data-toggle", "data-bs-toggle")
 # What stands after such a button is a panel if it has this much text outside links.
 _PANEL_CHARS = 40
+_PANEL_BLOCKS = 6
 # Lines of at most this length may be entries of a list, if there are enough of them. An address is
 # one block: it has a number, an e-mail address or a colon.
 _ENTRY_CHARS = 100
@@ -86,25 +90,33 @@ def walk(events: list[Event], *, zone_share: float) -> WalkedPage:
     if walker.has_skimmed(zone_share):
         walker = _Walker(events, skims=frozenset())
         walker.run()
-    _name_panels(walker.blocks)
+    _name_panels(walker.blocks, walker.parents)
     language = _declared_language(events)
     return WalkedPage(walker.blocks, walker.containers, language, walker.parents, walker.tags)
 
 
-def _name_panels(blocks: Sequence[PageBlock]) -> None:
+def _name_panels(blocks: Sequence[PageBlock], parents: Sequence[int]) -> None:
     """Make the buttons of an accordion the headings of their panels."""
     level = 1
-    for block, panel in pairwise(blocks):
+    for at, block in enumerate(blocks):
         if block.level:
             level = block.level
-        elif block.container.is_toggle and _is_panel(panel):
+        elif block.container.is_toggle and _has_panel(blocks, at + 1, parents):
             block.kind, block.level = kinds.HEADING, min(level + 1, max(_LEVELS.values()))
             block.container.zone = block.container.widget = None
 
 
-def _is_panel(block: PageBlock) -> bool:
-    is_text = not block.level and not block.container.is_toggle
-    return is_text and len(block.text) - block.link_chars >= _PANEL_CHARS
+def _has_panel(blocks: Sequence[PageBlock], start: int, parents: Sequence[int]) -> bool:
+    """Return whether the block at `start` and its siblings have enough text for a panel."""
+    size = 0
+    for block in islice(blocks, start, start + _PANEL_BLOCKS):
+        is_beside = parents[block.element] == parents[blocks[start].element]
+        if block.level or block.container.is_toggle or not is_beside:
+            return False
+        size += len(block.text) - block.link_chars
+        if size >= _PANEL_CHARS:
+            return True
+    return False
 
 
 def _declared_language(events: Sequence[Event]) -> str | None:

@@ -186,8 +186,35 @@ def _linked(rng: random.Random, number: int) -> Unit:
     return "".join(f'<p><a href="/{fact}">{fact}</a></p>' for fact in facts), facts
 
 
+# Names that notices and calls begin with, or contain.
+OFFICES = (
+    "Centre for Privacy Policy and Law", "Copyright Licensing Office", "Contact Lens Clinic",
+    "Open Heart Surgery", "Institute of Login Security",
+)  # fmt: skip
+# How a page may set a person, an office, a street, a phone number and hours; most are short.
+LAYOUTS = (
+    "<ul><li>{}, {}, {}, {}, {}</li></ul>",
+    "<ul><li><a href='/p'>{}</a> <span>{}</span><div>{}</div><div>{}</div><div>{}</div></li></ul>",
+    "<table><tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr></table>",
+    "<dl><dt>{}</dt><dd>{}</dd><dd>{}</dd><dd>{}</dd><dd>{}</dd></dl>",
+    "<h3>{}</h3><address>{}<br>{}<br>{}<br>{}</address>",
+    "<button aria-expanded=false>{}</button>"
+    "<div><p>{}</p><p>{}</p><p>Call {} for an appointment.</p><p>{}</p></div>",
+    "<div class='contact'><div>{}</div><div>{}</div><div>{}</div><div>{}</div><div>{}</div></div>",
+    "<details><summary>{}</summary><p>{}</p><p>{}</p><p>{}</p><p>{}</p></details>",
+)
+
+
+def _contact(rng: random.Random, number: int) -> Unit:
+    name = rng.choice(("Jane Doe", "Tom O'Neil", "Wei Zhang", "Fatima Al-Sayed"))
+    phone = rng.choice((f"555 {number:04}", f"(555) 123-{number:04}", f"+44 1865 27{number:04}"))
+    hours = rng.choice(("Sat 9-13", "Open 24 hours", "Mon–Fri 9:00–17:00", "Tue, Thu 10:00-12:30"))
+    facts = (name, rng.choice(OFFICES), f"Room {number}, Wing C", phone, hours)
+    return rng.choice(LAYOUTS).format(*facts), facts
+
+
 UNITS: Sequence[Callable[[random.Random, int], Unit]] = (
-    _address, _table, _hours, _people, _questions, _linked,
+    _address, _table, _hours, _people, _questions, _linked, _contact, _contact,
 )  # fmt: skip
 
 

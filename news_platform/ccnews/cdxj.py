@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -120,7 +119,8 @@ def _write_parts(
     entries: list[str] = []
     parts: list[str] = []
     captures = written = number = 0
-    blocks = iter(partial(_next_block, iter(lines)), [])
+    rest = iter(lines)
+    blocks = iter(lambda: list(islice(rest, BLOCK_LINES)), [])
     while block := next(blocks, None):
         name = f"cdx-{len(parts):05}.gz"
         parts.append(name)
@@ -135,10 +135,6 @@ def _write_parts(
                 block = next(blocks, []) if number % _PART_BLOCKS else []
             written += file.tell()
     return ClusterReport(days, captures, number, written), entries, parts
-
-
-def _next_block(lines: Iterator[str]) -> list[str]:
-    return list(islice(lines, BLOCK_LINES))
 
 
 def gzip_block(lines: Iterable[str]) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime, timedelta
+from itertools import groupby
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -225,7 +226,7 @@ def check_sources(
 ) -> list[ChangedSource]:
     """Find the collected WARCs of these days that were published again, and note them."""
     found: list[ChangedSource] = []
-    for month, ours in _by_month(days).items():
+    for month, ours in groupby(sorted(days), key=month_of):
         source = first_answering(crawl, month=month)
         for day in ours:
             markers = {marker.warc: marker for marker in read_collected(root, [day])}
@@ -233,13 +234,6 @@ def check_sources(
             found += find_changed_sources(source, listed=listed, markers=markers)
     note_republished(root, found)
     return found
-
-
-def _by_month(days: Iterable[date]) -> Mapping[date, list[date]]:
-    months: dict[date, list[date]] = {}
-    for day in days:
-        months.setdefault(month_of(day), []).append(day)
-    return months
 
 
 def combine_old_months(root: ObjectStore, *, today: date) -> int:

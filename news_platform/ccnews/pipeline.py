@@ -21,7 +21,6 @@ from news_platform.ccnews.maintenance import (
     read_broken,
 )
 from news_platform.ccnews.pool import (
-    EXTRACTOR_VERSION,
     CollectFailure,
     CollectListener,
     CollectOptions,
@@ -294,10 +293,10 @@ def damaged_warcs(root: ObjectStore, *, day: date) -> frozenset[str]:
     )
 
 
-def outdated(markers: Iterable[Collected], *, older_than: str | None = None) -> list[Collected]:
-    """Return the markers of extractors older than this version, by default the current one."""
+def outdated(markers: Iterable[Collected], *, older_than: str) -> list[Collected]:
+    """Return the markers of extractors older than this version."""
     # Compared as numbers: "1.10" is newer than "1.9".
-    limit = version_key(older_than or EXTRACTOR_VERSION)
+    limit = version_key(older_than)
     return [marker for marker in markers if version_key(marker.extractor_version) < limit]
 
 

@@ -246,12 +246,14 @@ def collect(
     ]
     wanted = {warc.warc_name: warc for warc in listed} | named
     todo = [warc for name, warc in wanted.items() if name not in skipped]
-    workers = workers or resources.settings.ccnews.workers
+    options = collect_options(resources.settings.ccnews)
+    options = replace(options, workers=workers or options.workers)
     if only_estimate:
         infos = [warc.info() for warc in todo]
-        cost = estimate([one.size_bytes if one else None for one in infos], workers=workers)
+        sizes = [one.size_bytes if one else None for one in infos]
+        cost = estimate(sizes, workers=options.workers)
         return Output(asdict(cost), str(cost))
-    report = _collect(todo, resources, days=days, workers=workers)
+    report = _collect(todo, resources, options, days=days)
     return _report(report, skipped=len(skipped))
 
 
@@ -275,16 +277,9 @@ def index(resources: Resources, days: list[date], workers: int | None) -> Output
         plan = plan_index(day, crawl=first_answering(sources, month=day), root=root)
         listed += len(plan.listed)
         todo += [WarcSource(warc.path, sources) for warc in plan.todo]
-    options = CollectOptions(
-        workers=workers or resources.settings.ccnews.workers,
-        memory_mb=resources.settings.ccnews.memory_mb,
-        index_only=True,
-    )
-    now = resources.clock.now()
-    with progress_bar() as bar:
-        report = collect_warcs(
-            todo, root=root, options=options, now=now, attempt=uuid.uuid4().hex, listener=bar
-        )
+    given = resources.settings.ccnews
+    options = CollectOptions(workers or given.workers, memory_mb=given.memory_mb, index_only=True)
+    report = _collect(todo, resources, options)
     return _report(report, skipped=listed - len(todo))
 
 
@@ -353,10 +348,13 @@ def _is_collected(warc: WarcSource, resources: Resources, redo: RebuildMode) -> 
 
 
 def _collect(
-    warcs: Sequence[WarcSource], resources: Resources, *, days: Sequence[date], workers: int
+    warcs: Sequence[WarcSource],
+    resources: Resources,
+    options: CollectOptions,
+    *,
+    days: Sequence[date] = (),
 ) -> CollectReport:
     root, now = resources.data_root.store, resources.clock.now()
-    options = replace(collect_options(resources.settings.ccnews), workers=workers)
     for day in days:
         # Before the first WARC, so that a day whose collection fails is followed all the same.
         mark_wanted(root, day, now=now)

@@ -68,7 +68,6 @@ def test_markers_of_older_extractors_are_outdated() -> None:
     markers = [
         replace(WARC_MARKER, extractor_version=version) for version in ("0.9", "1", "1.10", "4")
     ]
-    assert [one.extractor_version for one in outdated(markers)] == ["0.9", "1", "1.10"]
     assert [one.extractor_version for one in outdated(markers, older_than="1.9")] == ["0.9", "1"]
     assert version_key("1.x.3") == (1, 0, 3)
 

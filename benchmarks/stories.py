@@ -60,7 +60,7 @@ def measured(pairs: RatedPairs, scores: Ints) -> dict[str, object]:
     hosts = np.array(pairs.hosts)
     same_host = hosts[pairs.left] == hosts[pairs.right]
     return {
-        "pearson": pearson(scores, pairs.ratings),
+        "pearson": _pearson_of(scores, pairs, np.ones(len(scores), bool)),
         "auc_same_language": auc(scores[one], is_same[one]),
         "auc_cross_language": auc(scores[two], is_same[two]),
         "pearson_same_host": _pearson_of(scores, pairs, same_host),
@@ -76,9 +76,11 @@ def measured(pairs: RatedPairs, scores: Ints) -> dict[str, object]:
 
 
 def _pearson_of(scores: Ints, pairs: RatedPairs, chosen: Mask) -> float | None:
-    if chosen.sum() < 3:
+    # Pairs that are all rated or scored the same have no correlation.
+    some, ratings = scores[chosen], pairs.ratings[chosen]
+    if len(np.unique(some)) < 2 or len(np.unique(ratings)) < 2:
         return None
-    return pearson(scores[chosen], pairs.ratings[chosen])
+    return pearson(some, ratings)
 
 
 def main() -> None:

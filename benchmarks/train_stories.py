@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -106,7 +106,7 @@ class RatedArticle:
     lang: str
     title: str
     text: str
-    published_at: str | None
+    published_at: str
 
     @property
     def host(self) -> str:
@@ -115,10 +115,12 @@ class RatedArticle:
 
     @property
     def hour(self) -> int:
-        """Return when it was published, in hours; UNKNOWN if it is not stated."""
-        if not self.published_at:
+        """Return when it was published, in hours; UNKNOWN if no time is stated."""
+        try:
+            at = datetime.fromisoformat(self.published_at)
+        except ValueError:
             return UNKNOWN
-        return int(datetime.fromisoformat(self.published_at).timestamp() // 3600)
+        return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() // 3600)
 
 
 class RatedPairs:

@@ -49,4 +49,11 @@ def cluster_articles(folder: Path) -> Run:
 def test_an_exception_at_any_step_of_an_article_leaves_the_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fail_at_steps(partial(cluster_articles, tmp_path), VICTIM, caplog, most=4)
+    # Clusters are joined by hashes: nothing of an article's text reaches them.
+    fail_at_steps(
+        partial(cluster_articles, tmp_path),
+        VICTIM,
+        caplog,
+        most=4,
+        only=lambda step: not step[1].startswith("_Clusters."),
+    )

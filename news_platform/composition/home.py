@@ -3,6 +3,7 @@
 This module does not import Dagster, so that commands can look for a home without loading it.
 """
 
+import os
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def find_home(settings: Settings) -> Path | None:
         return Path(settings.dagster_home)
     found = _own_home(settings)
     return found if found is not None and found.is_dir() else None
+
+
+def is_read_only(home: Path) -> bool:
+    """Return whether Dagster cannot open its SQLite databases in a home: it also writes to read."""
+    runs = home / "history" / "runs.db"
+    return runs.exists() and not all(os.access(path, os.W_OK) for path in (runs, runs.parent))
 
 
 def make_home(settings: Settings) -> Path:

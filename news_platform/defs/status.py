@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 
-from news_platform.composition.home import find_home
+from news_platform.composition.home import find_home, is_read_only
 from news_platform.composition.pausing import pause_text
 from news_platform.defs.planning import PartitionPlan, Plan, State
 from news_platform.defs.rebuild_rules import RebuildRule
@@ -129,9 +129,9 @@ def platform_status(order: Iterable[RebuildRule], resources: Resources) -> Platf
 
 @contextmanager
 def open_instance(settings: Settings) -> Iterator[dg.DagsterInstance | None]:
-    """Open the instance of DAGSTER_HOME or of the root's own home; None if there is none."""
+    """Open the instance of DAGSTER_HOME or of the root's own home; None if it cannot be opened."""
     home = find_home(settings)
-    if home is None or not home.is_dir():
+    if home is None or not home.is_dir() or is_read_only(home):
         yield None
         return
     with dg.DagsterInstance.from_config(str(home)) as instance:

@@ -10,7 +10,7 @@ from news_platform.composition.facts import (
     SensorFacts,
     StaleFacts,
 )
-from news_platform.composition.home import CONFIG, find_home
+from news_platform.composition.home import CONFIG, find_home, is_read_only
 from news_platform.operations.checks import Diagnosis, ok, skipped, warning, wrong
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import is_paused
@@ -39,6 +39,12 @@ def check_automation(resources: Resources) -> Iterator[Diagnosis]:
             "dagster home",
             f"DAGSTER_HOME={str(home)!r} is not a folder",
             "set it to the absolute folder of Dagster's state, or unset it",
+        )
+    elif is_read_only(home):
+        yield skipped(
+            "dagster home",
+            f"{home} cannot be written, which Dagster needs: daemon, sensors, queue, stale "
+            "partitions and checks were not checked",
         )
     else:
         # Imported here: Dagster takes seconds to load, and a root of commands alone needs none.

@@ -147,10 +147,10 @@ class VerificationReport:
             self.find(place, f"{name or role.value} {value!r}")
 
     def check_texts(self, place: str, texts: Iterable[str], *, is_foreign: bool) -> None:
-        """Look for covered pages in texts: foreign ones mention them, any other is a finding."""
+        """Look for covered pages in texts: findings, unless they or their file only mention."""
         given = list(texts)
         named = sum(name_pages(given, self.takedowns))
-        if named and is_foreign:
+        if named and (is_foreign or _content(place, self) == "mentions"):
             self.mentioned[place] += named
         elif named:
             self.find(place, "an address of a covered page")
@@ -282,7 +282,7 @@ def _verify_text(path: str, body: bytes, report: VerificationReport, *, place: s
     report.rows += len(texts) if has_lines else 0
     if kind == "documents":
         texts = list(_without_found(path, texts, report))
-    report.check_texts(place or path, texts, is_foreign=kind != "strict")
+    report.check_texts(place or path, texts, is_foreign=kind == "documents")
 
 
 def _without_found(path: str, texts: Sequence[str], report: VerificationReport) -> Iterator[str]:

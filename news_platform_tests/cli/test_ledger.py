@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dagster as dg
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from news_platform.cli.main import main
+from news_platform.composition.home import make_home
 from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.resources import open_resources
 from news_platform.rss.ledger.tables import CONFIG
@@ -133,6 +135,9 @@ def test_a_read_only_root_can_be_read_explained_checked_and_backed_up(
 ) -> None:
     if _read_only(root, "true").returncode:
         pytest.skip("this machine lets no user mount file systems")
+    # SQLite cannot even read the databases of Dagster's home there.
+    with dg.DagsterInstance.from_config(str(make_home(Settings(root=str(root))))):
+        pass
     for words in (
         ("ledger", "check"),
         ("ledger", "backup", tmp_path / "x.zip"),
@@ -152,6 +157,7 @@ def test_a_read_only_root_can_be_read_explained_checked_and_backed_up(
     }
     # The crawl is not reached from here.
     assert found.pop("crawl") and found["root"] == "warning" and "wrong" not in found.values()
+    assert found["dagster home"] == "skipped"
     done = _read_only(
         root, sys.executable, "-m", "news_platform.cli", "rss", "ensure", "--root", root
     )

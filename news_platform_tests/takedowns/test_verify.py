@@ -134,6 +134,7 @@ MENTIONED = {
     ),
     OWNED: gzip.compress(LINK.encode()),
     "copy.db": _database("raw", "clean_text", LINK),
+    ".dagster/history/runs/index.db": _database("event_logs", "event", f'{{"domain": "{PAGE}"}}'),
     "raw/country=de/category=news/date=2025-11-01/raw_0001.json": json.dumps({"url": URL}).encode(),
     f"{PROD}/o.example/sitemap.xml": f"<loc>{URL}</loc>".encode(),
     "article_sheets/articles.xlsx": _xlsx("feed_url", URL),

@@ -23,6 +23,7 @@ from news_platform.cli.command import (
     command,
     count_type,
     json_value,
+    name_known,
     raw_option,
     table,
 )
@@ -114,6 +115,10 @@ def _own_settings(choice: Mapping[str, Any], before: FeedSettings) -> FeedSettin
 def list_(resources: Resources, status: str, group: str, text: str) -> Output:
     """List feeds with status, health and rhythm."""
     rows = list_feeds(resources.ledger.engine, FeedFilter(status, group, text))
+    if not rows:
+        every = list_feeds(resources.ledger.engine, FeedFilter("", "", ""))
+        name_known("feed of group", group, (row.feed_group for row in every))
+        name_known("feed of status", status, (row.status for row in every))
     now = resources.clock.now()
     columns = ("status", "health_score", "feed_group", "feed_url", "may_miss_items")
     text = table(columns, ([getattr(row, name) for name in columns] for row in rows))

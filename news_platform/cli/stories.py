@@ -7,7 +7,7 @@ from datetime import date
 import click
 import polars as pl
 
-from news_platform.cli.command import DAY, Output, command, count_type
+from news_platform.cli.command import DAY, Output, command, count_type, name_known
 from news_platform.datasets.stories import COPY
 from news_platform.errors import InputError
 from news_platform.resources import Resources
@@ -53,9 +53,11 @@ def stories(
         message = f"no stories of {chosen or 'any day'}: materialize the asset `stories` first"
         raise InputError(message, thing=chosen)
     outlets = with_outlets(store, [domain] if domain else ())
-    found = chosen_stories(
-        read_stories(store, chosen), language=language or "", domains=outlets, sort=sort
-    ).head(limit)
+    rows = read_stories(store, chosen)
+    found = chosen_stories(rows, language=language or "", domains=outlets, sort=sort)
+    if found.is_empty():
+        name_known("story of language", language, rows["languages"].explode())
+    found = found.head(limit)
     lines = [f"stories of {chosen}", "", *_story_lines(found)]
     return Output(found.to_dicts(), "\n".join(lines))
 

@@ -95,6 +95,8 @@ class Endpoint:
     find: Callable[[AppState, Any], Document]
     document: type[Document]
     parameters: type[Parameters] = Parameters
+    # What the page of the API links to.
+    example: str = ""
 
 
 ENDPOINTS: Mapping[str, Endpoint] = {
@@ -103,6 +105,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {
         lambda state, asked: search_document(state, asked.q, asked.options()),
         SearchDocument,
         SearchParameters,
+        example="search?q=bridge&limit=5",
     ),
     "articles/{url_hash}": Endpoint(
         "Return an article.",
@@ -130,36 +133,46 @@ ENDPOINTS: Mapping[str, Endpoint] = {
         lambda state, asked: explain_document(state, asked.subject),
         ExplainDocument,
         ExplainParameters,
+        example="explain?subject=meridian.example",
     ),
     "policies": Endpoint(
         "Return who allows and refuses what, to which crawler.",
         policies_document,
         PoliciesDocument,
         PolicyChoice,
+        example="policies?purpose=ai_train&verdict=refuse",
     ),
     "overview": Endpoint(
         "Return how much there is, and how fresh it is.",
         lambda state, _: overview_document(state),
         OverviewDocument,
+        example="overview",
     ),
     "feeds": Endpoint(
-        "List the feeds, the least healthy first.", feeds_document, FeedsDocument, FeedParameters
+        "List the feeds, the least healthy first.",
+        feeds_document,
+        FeedsDocument,
+        FeedParameters,
+        example="feeds",
     ),
     "edits": Endpoint(
         "Return what publishers changed after they published.",
         lambda state, _: edits_document(state),
         EditsDocument,
+        example="edits",
     ),
     "attention": Endpoint(
         "Return the share of all articles per day that queries find.",
         attention_document,
         AttentionDocument,
         AttentionParameters,
+        example="attention?q=bridge&q=council",
     ),
     "status": Endpoint(
         "Return what is behind, running, waiting or stopped.",
         lambda state, _: state.status.current(),
         StatusDocument,
+        example="status",
     ),
 }
 

@@ -77,19 +77,6 @@ _MOST_DAYS = 4_000
 _STATIC = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 
 
-# What the page of the API links to, by the path of an endpoint.
-_EXAMPLES = {
-    "search": "search?q=bridge&limit=5",
-    "explain": "explain?subject=meridian.example",
-    "policies": "policies?purpose=ai_train&verdict=refuse",
-    "overview": "overview",
-    "feeds": "feeds",
-    "edits": "edits",
-    "attention": "attention?q=bridge&q=council",
-    "status": "status",
-}
-
-
 def page_routes(answers: ResponseCache) -> list[Route]:
     """Return the routes of all pages."""
     makers = {
@@ -212,7 +199,7 @@ def _attention_csv(state: AppState, request: Request) -> Answer:
 
 
 def _api(state: AppState, request: Request) -> Answer:
-    return _page(state, request, "api.html", endpoints=ENDPOINTS, examples=_EXAMPLES)
+    return _page(state, request, "api.html", endpoints=ENDPOINTS)
 
 
 def _article(state: AppState, request: Request) -> Answer:

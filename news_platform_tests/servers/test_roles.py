@@ -141,13 +141,13 @@ def test_an_editor_finds_feeds_stories_and_a_newsletter(desk: Desk) -> None:
 
 
 def test_an_engineer_exports_what_may_be_trained_on_and_proves_it(desk: Desk) -> None:
-    domain = "calderpost.example"
+    domain = "meridian.example"
     assert "left out: refused" in desk.run("corpus", "export", "--output", "first")
     assert (desk.folder / "first/README.md").read_text().partition("\n---")[0].count("\nlicense")
     manifest = ("--like", "first/manifest.json")
     assert "the same export" in desk.run("corpus", "export", "--output", "again", *manifest)
-    assert "ai_train: refuse" in desk.run("domains", "policy", domain)
-    policies = desk.open(f"/policies?domain={domain}&purpose=ai_train").locator("main table").first
+    assert "ai_train: refuse" in desk.run("domains", "policy", domain, "--bot", "GPTBot")
+    policies = desk.open(f"/policies?domain={domain}&bot=GPTBot").locator("main table").first
     assert "refuse" in policies.inner_text()
     desk.open("/api").get_by_role("link", name="Try it").first.click()
     hits = json.loads(desk.page.locator("body").inner_text())["hits"]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
+from urllib.parse import quote
 
 from news_platform.datasets.domain_metadata import ROBOTS_FILE, RobotsFacts, UseStatement
 from news_platform.domain_metadata.signals.robots_signals import license_urls
@@ -36,6 +37,7 @@ MAX_AGE = timedelta(days=90)
 NO_RULES = Robots(())
 _WHOLE_SITE = frozenset({EVERYWHERE, "*", "/*"})
 _ANY_PAGE = "/~"
+_ASCII = "".join(map(chr, range(33, 127)))
 
 # The purposes that a crawler's operator states: a group of its own speaks about these.
 _BOT_PURPOSES: dict[str, tuple[Purpose, ...]] = {
@@ -127,6 +129,7 @@ def decide(
     A refusal of a part of the site, its home page included, makes the verdict on it `partial`.
     """
     own = bot != EVERYBODY and rules.has_own_group(bot)
+    path = None if path is None else _encoded(path)
     access = _access(rules, bot=bot, own=own, purpose=purpose, path=path)
     if access is not None and access.effect == "refuse":
         return Decision("refuse", (access,))
@@ -300,5 +303,10 @@ def _place(statement: UseStatement) -> str:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Return whether a pattern of RFC 9309 covers a path."""
-    return RobotsRule(allow=False, pattern=pattern).priority(path) >= 0
+    """Return whether a pattern of RFC 9309 covers a percent-encoded path."""
+    return RobotsRule(allow=False, pattern=_encoded(pattern)).priority(path) >= 0
+
+
+def _encoded(text: str) -> str:
+    """Return a path or pattern with its letters outside ASCII as they are sent."""
+    return text if text.isascii() else quote(text, safe=_ASCII, errors="replace")

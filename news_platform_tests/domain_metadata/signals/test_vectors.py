@@ -85,6 +85,16 @@ def test_a_robots_txt_is_read_as_its_sources_say(
     assert verdicts([], robots=robots, bot=bot, path=path) == expected
 
 
+@pytest.mark.parametrize("written", ["/café", "/caf%C3%A9"])
+@pytest.mark.parametrize("asked", ["/café/1", "/caf%C3%A9/1"])
+def test_letters_outside_ascii_are_compared_however_they_are_written(
+    written: str, asked: str
+) -> None:
+    assert verdicts([], robots=star(f"Disallow: {written}"), path=asked) == "rrrr"
+    rule = json.dumps([{"location": written, "tdm-reservation": 1}]).encode()
+    assert verdicts(parse_tdmrep(rule, source="t"), path=asked) == "uurr"
+
+
 RSL = '<rsl xmlns="https://rslstandard.org/rsl">{}</rsl>'
 LICENSE = '<content url="{}"><license>{}</license></content>'
 LICENSE_URL = "https://a.example/license.xml"

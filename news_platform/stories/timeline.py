@@ -10,6 +10,7 @@ from news_platform.stories.meanings import number_text, tokens, word_prefix
 from news_platform.stories.terms import MAX_CHARS, term_weight
 
 _SENTENCE = re.compile("(?<=[.!?…])[\"'”»)]*\\s+|(?<=[。！？])|\n+")
+_ADDRESS = re.compile(r"[!-~]*/[!-~]*")
 _MOST_SENTENCES = 3
 _LONGEST = 320
 _SHORTEST = 30
@@ -133,7 +134,9 @@ def _news(members: Iterable[StoryMember], known: set[str]) -> tuple[NewSentence,
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text that are long enough to say something, cut where too long."""
     parts = (part.strip() for part in _SENTENCE.split(text))
-    return [part[:_LONGEST] for part in parts if len(part) >= _SHORTEST]
+    return [
+        part[:_LONGEST] for part in parts if len(part) >= _SHORTEST and not _ADDRESS.fullmatch(part)
+    ]
 
 
 def _facts(text: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ import pytest
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.stories.reading import explain_links, find_story, read_timeline
+from news_platform.stories.timeline import sentences
 from news_platform_tests.stories.events import (
     BRIDGE,
     BRIDGE_AGAIN,
@@ -45,6 +46,13 @@ def test_a_timeline_says_who_was_first_what_is_new_and_when_it_fell_silent(event
     assert found.days[1].sentences == ()
     (news,) = found.days[2].sentences
     assert "Stavmost" in news.facts and "Stavmost" in news.text and news.domain == "later.example"
+
+
+def test_an_address_is_no_sentence() -> None:
+    address = "example.com/politics/2019/12/31/a-great-year-is-what-we-are-going-to-have/"
+    assert sentences(f"{address}\nThe firm Stavmost paid 2.6 million for it.") == [
+        "The firm Stavmost paid 2.6 million for it."
+    ]
 
 
 def test_a_story_is_found_by_the_beginning_of_its_id(events: Events) -> None:

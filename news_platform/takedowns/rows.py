@@ -218,8 +218,9 @@ def stated_fields(document: object) -> Iterator[tuple[str, str]]:
 
 
 # An address or a host as people and programs write it, with or without its scheme.
+# It begins where a word does: within one, such as a long number, every try would be in vain.
 _ADDRESS = re.compile(
-    r"(?:https?://)?(?:[\w-]+\.)+[^\W\d_][\w-]+(?::\d+)?(?:/[^\s\"'<>|\\`\])}]*)?"
+    r"(?<![\w-])(?:https?://)?(?:[\w-]+\.)+[^\W\d_][\w-]+(?::\d+)?(?:/[^\s\"'<>|\\`\])}]*)?"
 )
 _AFTER = ".,;:!?"
 # An address in a text may end at any of these, such as in a line of CSV.
@@ -266,7 +267,8 @@ def names_page(text: str, takedowns: Takedowns) -> bool:
 
 def _named(text: str, takedowns: Takedowns) -> Iterator[bool]:
     plain = _JSON_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text.replace("\\/", "/"))
-    for found in _ADDRESS.findall(plain):
+    # One at a time: the first covered address of a long page ends the search.
+    for found in (match[0] for match in _ADDRESS.finditer(plain)):
         if "/" not in found:  # a host, and not the address of its home page
             yield takedowns.covers_domain(found.partition(":")[0])
             continue

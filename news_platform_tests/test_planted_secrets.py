@@ -111,7 +111,7 @@ def _bases(address: str, folder: Path) -> dict[str, dict[str, str]]:
 def _run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["news-platform", *words])
     try:
-        command_line.run()
+        sys.exit(command_line.run_command())
     except SystemExit:
         return
 

@@ -184,9 +184,7 @@ def run() -> None:
 
     It exits with 0 on success, 1 on failure, 2 on wrong use and 130 on Ctrl-C.
     """
-    # Commands parse foreign headers and archives; servers that `dev` starts inherit the limit.
-    forbid_core_dumps()
-    code = _run()
+    code = run_command()
     # Python would first free everything that Dagster, Polars and DuckDB loaded, for a second.
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -195,8 +193,10 @@ def run() -> None:
     os._exit(code)
 
 
-def _run() -> int:
-    """Run the command, print how it failed, and return the exit code."""
+def run_command() -> int:
+    """Run the command line, print how it failed, and return the exit code."""
+    # Commands parse foreign headers and archives; servers that `dev` starts inherit the limit.
+    forbid_core_dumps()
     is_server = bool(SERVERS & set(sys.argv[1:2]))
     try:
         with contextlib.nullcontext() if is_server else _ended_soon_after_interrupt():

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from news_platform.cli.main import run
+from news_platform.cli.main import run_command
 from news_platform_tests.cli.fuzz import Box, Line, commands, lines
 
 # On an idle machine.
@@ -135,7 +135,7 @@ def call(line: Line, watch: Watch) -> Outcome:
     started = time.monotonic()
     try:
         with redirect_stdout(out), redirect_stderr(err), watch.watching(line), _deadline(limit):
-            run()
+            sys.exit(run_command())
     except SystemExit as ended:
         code = ended.code
     except BaseException:  # noqa: BLE001 - whatever a command raises is the finding

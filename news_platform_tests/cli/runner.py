@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from news_platform.cli.main import main, run
+from news_platform.cli.main import main, run_command
 from news_platform.errors import NewsPlatformError
 from news_platform.storage.objects.store import ObjectStore
 
@@ -52,7 +52,7 @@ def invoke(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, s
     """Run a command in this process; return its exit code, standard error and output."""
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
         patch.setattr(sys, "argv", ["news-platform", *words])
-        run()
+        sys.exit(run_command())
     assert isinstance(ended.value.code, int)
     out, error = capsys.readouterr()
     return ended.value.code, error, out

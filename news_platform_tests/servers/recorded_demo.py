@@ -12,7 +12,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from news_platform.cli.main import run
+from news_platform.cli.main import run_command
 from news_platform.datasets.registry import DATASETS
 from news_platform.defs.services import demo
 from news_platform.storage.objects.store import ObjectStore
@@ -60,4 +60,4 @@ def _recorded(
 if __name__ == "__main__":
     record(Path(sys.argv[1]))
     sys.argv = ["news-platform", *sys.argv[2:]]
-    run()
+    sys.exit(run_command())

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from news_platform.stories.similarity import (
     UNKNOWN,
     Ints,
     Sketches,
+    StoryModel,
 )
 
 SAME, UNRELATED = 2.5, 1.0
@@ -98,7 +100,8 @@ def cluster(pairs: RatedPairs, sketches: Sketches, model: UnseenModel) -> Mappin
         for number, one in enumerate(window[:-1]):
             for place, at in enumerate(one.articles):
                 firsts.setdefault(roots[at], (number, place))
-        links = find_links(model, window, partial(_root, window, roots, firsts))
+        # It has what a link asks of a model: scores, and the least that a link needs.
+        links = find_links(cast(StoryModel, model), window, partial(_root, window, roots, firsts))
         for place, at in enumerate(days[day].articles):
             link = links.get(place)
             roots[at] = at if link is None else roots[window[link.to[0]].articles[link.to[1]]]

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from urllib.parse import urlsplit
 
 import polars as pl
 import sqlalchemy as sa
@@ -193,8 +194,11 @@ class _Question:
 
     def _site(self) -> Iterator[Evidence]:
         agent = self.resources.web.fetch_options.user_agent
+        url = self.page.url
+        # A question about a domain is about the site as a whole, as in usage_verdicts.
+        path = None if self.kind == "domain" else urlsplit(url).path or "/"
         yield from survey.explain_site(
-            self.store, self.page.domain, url=self.page.url, user_agent=agent
+            self.store, self.page.domain, url=url, path=path, user_agent=agent
         )
         if self.kind == "domain":
             yield from survey.explain_changes(self.store, self.page.domain)

@@ -180,7 +180,12 @@ USAGE_SIGNALS = Dataset(
 _VERDICT = (
     Column("domain", Role.domain, "Registrable domain."),
     Column("country", Role.fact, "Country of the batch."),
-    Column("bot", Role.fact, "Crawler; `*` stands for every crawler without rows of its own."),
+    Column(
+        "bot",
+        Role.fact,
+        "Crawler; `*` stands for every crawler without rows of its own in the domain: "
+        "ask for `bot in ('GPTBot', '*')`.",
+    ),
     Column("operator", Role.fact, "Operator of the crawler; null for `*`."),
     Column("purpose", Role.fact, "index, search, ai_input or ai_train."),
     Column("verdict", Role.fact, "allow, refuse, partial, unspecified or conflicting."),

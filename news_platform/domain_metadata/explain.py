@@ -1,7 +1,6 @@
 """Explain what the survey knows about a site: its answers, the robots rule, its AI policies."""
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from news_platform.datasets.domain_metadata import (
     METADATA_FILE,
@@ -23,9 +22,12 @@ _SHOWN_CHANGES = 20
 
 
 def explain_site(
-    store: ObjectStore, domain: str, *, url: str, user_agent: str
+    store: ObjectStore, domain: str, *, url: str, path: str | None, user_agent: str
 ) -> Iterator[Evidence]:
-    """Yield the newest survey of a domain, and what its rules say about a URL."""
+    """Yield the newest survey of a domain, and what its rules say about a URL.
+
+    What it states about use is about the page at `path`, or about the site if that is None.
+    """
     # The newest survey that learned the site's rules, else the newest of all.
     survey = survey_at(store, domain) or next(iter_surveys(store, domain), None)
     if survey is None:
@@ -42,7 +44,7 @@ def explain_site(
         details={"batch": batch.key, "country": facts.country, "category": facts.category},
     )
     yield _robots_rule(survey, folder, url=url, user_agent=user_agent)
-    yield from _policies(survey, folder, url=url)
+    yield from _policies(survey, folder, path=path)
 
 
 def explain_changes(store: ObjectStore, domain: str) -> Iterator[Evidence]:
@@ -83,12 +85,12 @@ def _robots_rule(survey: StoredSurvey, folder: str, *, url: str, user_agent: str
     )
 
 
-def _policies(survey: StoredSurvey, folder: str, *, url: str) -> Iterator[Evidence]:
+def _policies(survey: StoredSurvey, folder: str, *, path: str | None) -> Iterator[Evidence]:
     facts = survey.facts
     if facts.usage is None:
         yield Evidence(DATASET, "unknown", "What the site states about AI use is not known.")
         return
-    path, surveyed = urlsplit(url).path or "/", facts.collected_at
+    surveyed = facts.collected_at
     for purpose in PURPOSES:
         found = survey.decide(EVERYBODY, purpose, path)
         raw = "; ".join(dict.fromkeys(one.statement.raw for one in found.findings))
@@ -99,7 +101,7 @@ def _policies(survey: StoredSurvey, folder: str, *, url: str) -> Iterator[Eviden
             f"{found.verdict}{f': {raw}' if raw else ''}.",
             at=min((one.statement.read_at or surveyed for one in found.findings), default=surveyed),
             source="; ".join(dict.fromkeys(one.statement.source for one in found.findings)),
-            details={"purpose": purpose},
+            details={"purpose": purpose} | ({"path": path} if path else {}),
         )
     if facts.ai_policy is None:
         return

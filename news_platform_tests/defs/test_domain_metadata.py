@@ -122,6 +122,19 @@ def test_every_asset_materialises_and_its_checks_pass(
     assert all(not rule.stale(over(shell.store)) for rule in RULES), "nothing is left to do"
 
 
+def test_the_queue_shows_what_came_with_a_batch(
+    built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
+) -> None:
+    shown = {
+        info.path: json.loads(shell.store.read(info.path))
+        for info in shell.store.list("raw/")
+        if info.path.endswith("/raw_metadata.json")
+    }
+    queued = [metadata_of(result).get("raw_metadata") for result in built["domain_queue"]]
+    assert len(shown) == 1 and queued.count(None) == len(queued) - 1
+    assert [notes for notes in queued if notes is not None] == list(shown.values())
+
+
 def test_the_survey_shows_outcomes_policies_and_slow_hosts(
     built: dict[str, list[dg.ExecuteInProcessResult]],
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from news_platform.domain_metadata.history import build_stale_tables, read_histo
 from news_platform.domain_metadata.pipeline import queue_batch, survey_batch
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
+from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.usage import usage_policy
 from news_platform.domain_metadata.verdicts import read_usage_verdicts
 from news_platform.errors import InputError
@@ -20,6 +22,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import SurveyedWeb, response
 from news_platform_tests.takedowns.asked import ask
 
+USAGE_SIGNALS_PAGE = Path(__file__).parents[2] / "docs" / "usage_signals.md"
 SITE = "https://a.example"
 OPEN = b"User-agent: *\nAllow: /\nContent-Signal: search=yes"
 CLOSED = b"User-agent: *\nAllow: /\nContent-Signal: search=yes, ai-train=no\n"
@@ -126,6 +129,19 @@ def test_a_crawler_that_is_not_named_is_treated_as_all(surveyed: ObjectStore) ->
     query = "select distinct since from usage_verdicts where verdict = 'refuse' order by 1"
     rows = news_platform.open(surveyed.url).sql(query).rows()
     assert [day for (day,) in rows] == ["2025-11-08", "2025-11-15"]
+
+
+@pytest.mark.parametrize("bot", ["ClaudeBot", "GPTBot"])
+def test_the_documented_query_finds_sites_that_refuse_a_crawler_or_everybody(
+    surveyed: ObjectStore, bot: str
+) -> None:
+    lines = USAGE_SIGNALS_PAGE.read_text(encoding="utf-8").splitlines()
+    (query,) = (line.split('"')[1] for line in lines if "'GPTBot', '*'" in line)
+    data = news_platform.open(surveyed.url)
+    for purpose in PURPOSES:
+        asked = query.replace("GPTBot", bot).replace("ai_train", purpose)
+        expected = usage_policy("a.example", bot, purpose, root=surveyed).verdict
+        assert data.sql(asked).rows() == [("a.example", expected)]
 
 
 def test_a_group_that_is_gone_leaves_no_verdict_and_a_hidden_domain_none(

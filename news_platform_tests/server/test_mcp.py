@@ -1,5 +1,6 @@
 """The MCP server as the library's own client sees it: tools, sizes, citations, refusals."""
 
+import csv
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ import anyio
 import pytest
 from mcp import Client, MCPError
 
+import news_platform
+from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.errors import InputError
 from news_platform.resources import open_resources
 from news_platform.server.answers import MAX_CHARACTERS, NOTICE, SqlProcesses
@@ -22,7 +25,8 @@ from news_platform.server.mcp import create_mcp
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform.web.urls import url_hash
-from news_platform_tests.server.explorer import serving
+from news_platform_tests.cli.runner import Commands
+from news_platform_tests.server.explorer import Explorer, serving
 from news_platform_tests.server.hostile import HOSTILE
 from news_platform_tests.servers.dagster_ui import free_port
 from news_platform_tests.servers.demo import Demo
@@ -114,6 +118,46 @@ def test_every_tool_answers_and_cites(demo_state: AppState) -> None:
     url = found["sources"][0]
     (article,) = map(_data, _called(demo_state, ("article", {"url": url})))
     assert article["data"]["url"] == url and article["sources"][0] == url
+
+
+def test_every_way_out_gives_the_same_verdict_on_a_site(
+    demo_state: AppState, demo_explorer: Explorer, finished_demo: Demo
+) -> None:
+    root, domains = finished_demo.root, Commands("domains")
+    table = news_platform.open(str(root))["usage_verdicts"].collect().to_dicts()
+    expected = _of_everybody(table)
+    names = sorted({domain for domain, _ in expected})
+    assert len(names) > 10 and {"refuse", "partial"} <= set(expected.values())
+    # Its tdmrep.json reserves everything but /press/: other pages are refused, those are not.
+    assert expected["calderpost.example", "ai_train"] == "partial"
+    assert _of_everybody(domains.json(root, "verdicts")) == expected
+    listed = demo_explorer.get("/api/v1/policies?bot=*&limit=100").json
+    assert listed["next_cursor"] is None and _of_everybody(listed["verdicts"]) == expected
+    downloaded = demo_explorer.get("/policies.csv?bot=*").text.splitlines()
+    assert _of_everybody(list(csv.DictReader(downloaded))) == expected
+    for name in names:
+        wanted = {purpose: expected[name, purpose] for purpose in PURPOSES}
+        asked = (("policy", {"domain": name}), ("domain", {"name": name}))
+        policy, page = (_data(one)["data"] for one in _called(demo_state, *asked))
+        history = domains.json(root, "history", name)["surveys"][-1]
+        explained = Commands("explain").json(root, name)["evidence"]
+        stated = [one for one in explained if "purpose" in one["details"]]
+        assert [
+            _by_purpose(policy["policies"]),
+            _by_purpose([one for one in page["policies"] if one["bot"] == "*"]),
+            _by_purpose(domains.json(root, "policy", name)),
+            domains.json(root, "show", name)["usage"]["verdicts"],
+            {purpose: history[f"usage_{purpose}"] for purpose in PURPOSES},
+            {one["details"]["purpose"]: one["state"] for one in stated},
+        ] == [wanted] * 6, name
+
+
+def _of_everybody(rows: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    return {(row["domain"], row["purpose"]): row["verdict"] for row in rows if row["bot"] == "*"}
+
+
+def _by_purpose(rows: list[dict[str, Any]]) -> dict[str, str]:
+    return {row["purpose"]: row["verdict"] for row in rows}
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -37,6 +37,7 @@ MAX_AGE = timedelta(days=90)
 NO_RULES = Robots(())
 _WHOLE_SITE = frozenset({EVERYWHERE, "*", "/*"})
 _ANY_PAGE = "/~"
+_MOST_COMPARISONS = 10_000
 _ASCII = "".join(map(chr, range(33, 127)))
 
 # The purposes that a crawler's operator states: a group of its own speaks about these.
@@ -126,7 +127,8 @@ def decide(
 ) -> Decision:
     """Return the verdict for a crawler and a purpose on a page, or on the site if `path` is None.
 
-    A refusal of a part of the site, its home page included, makes the verdict on it `partial`.
+    A refusal of a part of the site, its home page included, makes the verdict on it `partial`,
+    unless the other statements refuse the rest of it.
     """
     own = bot != EVERYBODY and rules.has_own_group(bot)
     path = None if path is None else _encoded(path)
@@ -138,7 +140,24 @@ def decide(
     # Access that everybody has is the weakest statement: any other about the purpose replaces it.
     if access is not None and (not findings or own or access.effect == "partial"):
         findings.insert(0, access)
-    return Decision(_verdict(findings), tuple(findings))
+    verdict = _verdict(findings)
+    if path is None and verdict == "partial" and _is_closed(statements, rules, bot, purpose):
+        verdict = "refuse"
+    return Decision(verdict, tuple(findings))
+
+
+def _is_closed(
+    statements: Sequence[UseStatement], rules: Robots, bot: str, purpose: Purpose
+) -> bool:
+    """Return whether every page is refused, also those that some statement leaves open."""
+    access = [rule for group in rules.groups_of(bot) for rule in group.rules]
+    opened = [rule.pattern for rule in access if rule.allow]
+    patterns = dict.fromkeys([_ANY_PAGE, *opened, *(one.path for one in statements)])
+    # Each is compared with all rules; a site with so many exceptions counts as one that has some.
+    return len(patterns) * len(access) <= _MOST_COMPARISONS and all(
+        decide(statements, rules=rules, bot=bot, purpose=purpose, path=path).verdict == "refuse"
+        for path in map(_example, patterns)
+    )
 
 
 def _verdict(findings: Iterable[Finding]) -> Verdict:

@@ -173,6 +173,26 @@ def test_a_tdmrep_file_is_read_in_its_order(body: bytes, path: str | None, expec
     assert verdicts(parse_tdmrep(body, source=f"{URL}tdmrep.json"), path=path) == expected
 
 
+@pytest.mark.parametrize(
+    ("lines", "reserved", "expected"),
+    [
+        (["Disallow: /search"], {"/": 1}, "pprr"),
+        (["Disallow: /search"], {"/press/": 0, "/": 1}, "pppp"),
+        (["Disallow: /press/"], {"/press/": 0, "/": 1}, "pprr"),
+        (["Disallow: /", "Allow: /press/"], {"/press/": 1}, "pprr"),
+        (["Disallow: /", "Allow: /press/", "Allow: /$"], {"/press/": 1}, "pppp"),
+        (["Disallow: /*", "Allow: /"], {}, "rrrr"),
+        (["Disallow: /p/", "Content-Signal: ai-train=yes"], {"/": 1}, "pprc"),
+    ],
+)
+def test_a_site_is_refused_where_every_page_is_by_whichever_statement(
+    lines: list[str], reserved: dict[str, int], expected: str
+) -> None:
+    rules = [{"location": path, "tdm-reservation": one} for path, one in reserved.items()]
+    file = parse_tdmrep(json.dumps(rules).encode(), source="t")
+    assert verdicts(file, robots=star(*lines), path=None) == expected
+
+
 def test_the_page_beats_the_header_and_the_header_beats_the_file() -> None:
     file = parse_tdmrep(b'[{"location": "/", "tdm-reservation": 1}]', source="f")
     header = parse_header_signals({"tdm-reservation": ["0"]}, url=URL)

@@ -166,7 +166,8 @@ def _related(connection: sa.Connection, row: sa.Row[Any]) -> Iterator[Evidence]:
     """Yield revisions, aliases and articles with the same text."""
     revisions = sa.select(REVISIONS).where(REVISIONS.c.row_id == row.row_id)
     for one in connection.execute(revisions.order_by(REVISIONS.c.rev_n)):
-        text = f"The publisher changed the text (revision {one.rev_n})."
+        part = "headline" if one.old_text_hash == one.new_text_hash else "text"
+        text = f"The publisher changed the {part} (revision {one.rev_n})."
         yield _said(row, "revised", text, one.revised_at)
     if row.aliases:
         yield _said(row, "alias", f"It has other addresses: {', '.join(row.aliases[:5])}.")

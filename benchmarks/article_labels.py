@@ -11,8 +11,7 @@ from benchmarks.article_pages import LabelledPage, fold
 from news_platform.articles.block_features import BlockTable, block_table
 from news_platform.articles.blocks import TextBlocks
 from news_platform.articles.body import page_blocks
-from news_platform.articles.extract import stated_texts
-from news_platform.articles.metadata import parse_article_metadata
+from news_platform.articles.extract import parse_article_metadata, stated_texts
 from news_platform.html.decode import parse_document
 from news_platform.text.normalize import UNSPACED
 

@@ -28,7 +28,7 @@ from news_platform.errors import ConfigError, InputError, NewsPlatformError
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess, require_data
-from news_platform.text.readable import as_day, did_you_mean
+from news_platform.text.readable import as_day
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -272,13 +272,6 @@ def _cell(value: object) -> str:
 def counted(counts: Mapping[str, object]) -> str:
     """Return counts as `name 1, other 2`, sorted by name; '' without any."""
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-
-
-def name_known(what: str, wanted: str | None, known: Iterable[str | None]) -> None:
-    """Name on standard error the known values of a filter, if it wants an unknown one."""
-    names = set(filter(None, known))
-    if wanted and wanted not in names:
-        click.echo(f"no {what} {wanted!r}: {did_you_mean(wanted, names)}", err=True)
 
 
 def json_value(value: object) -> object:

@@ -58,7 +58,7 @@ from news_platform.rss.ledger.feed_rows import (
     read_feed,
 )
 from news_platform.storage.commit.root import RootAccess
-from news_platform.text.readable import did_you_mean
+from news_platform.text.readable import did_you_mean, number_of
 
 _FEED = click.argument("feed")
 # Reasons of a fetch that failed before any site was reached.
@@ -125,7 +125,9 @@ def list_(resources: Resources, status: str | None, group: str, text: str) -> Ou
     now = resources.clock.now()
     columns = ("status", "health_score", "feed_group", "feed_url", "may_miss_items")
     text = table(columns, ([getattr(row, name) for name in columns] for row in rows))
-    return Output([_document(row, now=now) for row in rows], f"{text}\n{len(rows)} feeds")
+    return Output(
+        [_document(row, now=now) for row in rows], f"{text}\n{number_of(len(rows), 'feed')}"
+    )
 
 
 def _listed(engine: sa.Engine, wanted: FeedFilter) -> list[sa.Row[Any]]:

@@ -34,6 +34,7 @@ from news_platform.rss.sheets.books import SheetAccess
 from news_platform.rss.sheets.workbook import WORKBOOK_PATH
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
+from news_platform.text.readable import number_of
 from news_platform.web.opml import XmlDamage, opml_feeds, xml_damage
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:
     if not found:
         raise InputError(f"{thing!r} lists no feeds: expected <outline xmlUrl=…>", thing=thing)
     if damage := xml_damage(body):
-        click.echo(f"warning: {thing!r} has {damage}; {len(found)} feeds are read", err=True)
+        read = number_of(len(found), "feed is", "feeds are")
+        click.echo(f"warning: {thing!r} has {damage}; {read} read", err=True)
     return found, damage
 
 
@@ -135,7 +137,7 @@ def sync(resources: Resources) -> Output:
     place = resources.data_root.store.uri(WORKBOOK_PATH)
     written = rss_stages.sync_workbook(resources)
     rows = sum(written.rows.values()) if written else 0
-    text = f"wrote {_rows(rows)}: {place}" if written else f"nothing to write: {place}"
+    text = f"wrote {number_of(rows, 'row')}: {place}" if written else f"nothing to write: {place}"
     return Output({"workbook": place, "written": written is not None, "rows": rows}, text)
 
 
@@ -143,14 +145,12 @@ def _sync_text(done: "SyncReport") -> str:
     rows, edits = done.appended + done.updated, done.edits_taken + done.edits_refused
     parts = []
     if rows:
-        parts.append(f"wrote {_rows(rows)} ({done.appended} new, {done.updated} changed)")
+        parts.append(
+            f"wrote {number_of(rows, 'row')} ({done.appended} new, {done.updated} changed)"
+        )
     if edits:
-        parts.append(f"{done.edits_taken} edits taken, {done.edits_refused} refused")
+        parts.append(f"{number_of(done.edits_taken, 'edit')} taken, {done.edits_refused} refused")
     return f"{', '.join(parts) or 'nothing to write'}: {done.url}"
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row" if count == 1 else f"{count:,} rows"
 
 
 def _owner() -> str:

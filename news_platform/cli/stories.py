@@ -7,7 +7,7 @@ from datetime import date
 import click
 import polars as pl
 
-from news_platform.cli.command import DAY, Output, command, count_type, name_known
+from news_platform.cli.command import DAY, Output, command, count_type
 from news_platform.datasets.stories import COPY
 from news_platform.errors import InputError
 from news_platform.resources import Resources
@@ -19,8 +19,10 @@ from news_platform.stories.reading import (
     read_stories,
     read_timeline,
     stored_days,
+    unknown_values,
 )
 from news_platform.stories.timeline import Timeline
+from news_platform.text.readable import number_of
 
 _SHOWN_ID = 12
 
@@ -55,8 +57,8 @@ def stories(
     outlets = with_outlets(store, [domain] if domain else ())
     rows = read_stories(store, chosen)
     found = chosen_stories(rows, language=language or "", domains=outlets, sort=sort)
-    if found.is_empty():
-        name_known("story of language", language, rows["languages"].explode())
+    for line in unknown_values(rows, language=language or "", domains=outlets):
+        click.echo(line, err=True)
     found = found.head(limit)
     lines = [f"stories of {chosen}", "", *_story_lines(found)]
     return Output(found.to_dicts(), "\n".join(lines))
@@ -99,7 +101,8 @@ def _timeline_lines(found: Timeline) -> Iterator[str]:
     for day in found.days:
         reports = sum(one.role != COPY for one in day.members)
         yield ""
-        yield f"{day.day}: {len(day.members)} articles, {reports} reports of their own"
+        articles = number_of(len(day.members), "article")
+        yield f"{day.day}: {articles}, {number_of(reports, 'report')} of their own"
         for one in day.members:
             yield f"  {one.at:%H:%M}  {one.role:<10}  {one.language:<2}  {one.domain}: {one.title}"
         for news in day.sentences:

@@ -50,6 +50,7 @@ from news_platform.takedowns.requests import (
     withdraw_request,
 )
 from news_platform.takedowns.verify import VerificationReport
+from news_platform.text.readable import number_of
 from news_platform.web.urls import has_registrable_domain
 
 _WITHDRAWN = (
@@ -212,7 +213,7 @@ def import_(
     lines = [f"+ {one}" for one in changes.added[:_SHOWN]]
     lines += [f"- {one}" for one in changes.removed[:_SHOWN]]
     lines.append(
-        f"{request.id}: {len(values)} entries, {len(changes.added)} added, "
+        f"{request.id}: {number_of(len(values), 'entry', 'entries')}, {len(changes.added)} added, "
         f"{len(changes.removed)} removed"
     )
     if before is not None and is_same_version(before, request):
@@ -334,8 +335,9 @@ def apply(resources: Resources, search_again: bool, delete_versions: bool) -> Ou
     failure = None
     if report.left:
         place, cause = next(iter(report.left.items()))
+        places = number_of(len(report.left), "place still holds", "places still hold")
         failure = NewsPlatformError(
-            f"{len(report.left)} places still hold what is taken down, first: {place}: {cause}; "
+            f"{places} what is taken down, first: {place}: {cause}; "
             "fix the cause, then run `news-platform takedown apply` again"
         )
     return Output(document, _apply_text(report), failure)
@@ -350,7 +352,7 @@ def _apply_text(report: ApplyReport) -> str:
     lines += report.notes
     lines += [f"left: {place}: {cause}" for place, cause in report.left.items()]
     if report.served:
-        lines.append(f"{len(report.served)} requests served")
+        lines.append(f"{number_of(len(report.served), 'request')} served")
     elif not report.left:
         lines.append("nothing to apply")
     return "\n".join(lines)
@@ -391,13 +393,13 @@ def _not_clean(resources: Resources, found: VerificationReport) -> NewsPlatformE
         # Applied requests are searched for again only with --all.
         cure = "apply" if has_work(resources) else "apply --all"
         return NewsPlatformError(
-            f"found {len(found.findings)} traces of what is taken down, first: {first.place}: "
-            f"{first.what}; run `news-platform takedown {cure}`, then verify again"
+            f"found {number_of(len(found.findings), 'trace')} of what is taken down, first: "
+            f"{first.place}: {first.what}; run `news-platform takedown {cure}`, then verify again"
         )
     for place, cause in found.unreadable.items():
         return NewsPlatformError(
-            f"{len(found.unreadable)} places cannot be read and may hold anything, first: {place}: "
-            f"{cause}; mend or delete it, then verify again"
+            f"{number_of(len(found.unreadable), 'place')} cannot be read and may hold anything, "
+            f"first: {place}: {cause}; mend or delete it, then verify again"
         )
     return None
 
@@ -407,8 +409,8 @@ def _verify_text(found: VerificationReport) -> str:
     lines += [f"unreadable {place}: {cause}" for place, cause in found.unreadable.items()]
     lines += [f"mentioned  {place} ({count})" for place, count in sorted(found.mentioned.items())]
     lines.append(
-        f"read {found.files} files, {found.bytes_read} bytes ({found.bytes_inflated} inflated), "
-        f"{found.rows} rows"
+        f"read {number_of(found.files, 'file')}, {found.bytes_read} bytes ({found.bytes_inflated} "
+        f"inflated), {number_of(found.rows, 'row')}"
     )
     lines.append("nothing taken down is stored" if found.is_clean else "NOT CLEAN")
     return "\n".join(lines)

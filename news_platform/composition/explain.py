@@ -42,6 +42,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.stories.reading import explain_links
 from news_platform.takedowns.match import PageAddress, Takedowns
 from news_platform.takedowns.requests import read_aliases, read_states
+from news_platform.text.readable import number_of
 from news_platform.web.urls import (
     canonical_url,
     has_registrable_domain,
@@ -154,7 +155,7 @@ class _Question:
         rows = engine_of(self.store, dataset).scan().filter(mine)
         count, first, last = rows.select(pl.len(), day.min().alias("a"), day.max()).collect().row(0)
         span = f" from {first} to {last}" if count else ""
-        text = f"{dataset.name} has {count} articles of {self.page.domain}{span}."
+        text = f"{dataset.name} has {number_of(count, 'article')} of {self.page.domain}{span}."
         return Evidence(dataset.name, "stored" if count else "absent", text, source=dataset.name)
 
     @cached_property

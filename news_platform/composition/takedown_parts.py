@@ -62,6 +62,7 @@ from news_platform.takedowns.rows import (
     is_covered,
     may_be_covered,
 )
+from news_platform.text.readable import number_of
 
 ResultT = TypeVar("ResultT")
 # Not a dataset of its own: records of research files that were refused.
@@ -288,7 +289,7 @@ def record_request(resources: Resources, request: TakedownRequest) -> StorageErr
 def _ledger_notes(resources: Resources, report: ApplyReport) -> Iterator[str]:
     engine = existing_ledger(resources) if LEDGER in report.removed else None
     if engine is not None and (shown := count_shown(engine)):
-        yield f"the next `rss sync` blanks {shown} rows of the Google Sheet"
+        yield f"the next `rss sync` blanks {number_of(shown, 'row')} of the Google Sheet"
     if engine is not None and engine.dialect.name == "postgresql":
         yield "PostgreSQL keeps deleted rows until VACUUM FULL, and in its backups"
 

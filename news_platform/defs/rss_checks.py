@@ -23,24 +23,37 @@ from news_platform.rss.feed_alarms import (
 from news_platform.rss.ledger.status import doubled_main_rows, missing_full_texts, overdue_locks
 from news_platform.rss.saved_queries.pipeline import run_saved_queries
 from news_platform.rss.saved_queries.query_file import webhook_variables
+from news_platform.text.readable import number_of
 
 _SHOWN = 10
 # Older articles were checked when they were new, and every file costs a storage request.
 _CHECKED_DAYS = 2
-# What an alert says has begun, and what has healed, by kind of alarm.
-_BEGUN: Mapping[str, str] = {
-    "silent": "{n} feeds are silent against their own rhythm",
-    "failing": "{n} feeds have failed for a day or are gone",
-    "listing": "the list of feeds retires nothing until a person confirms it",
-    "unreachable": "most feeds that were added could not be reached",
-    "text_share": "{n} sources no longer give texts; their pages may have changed",
+# What an alert says has begun, and what has healed, by kind of alarm: of one, and of more.
+_BEGUN: Mapping[str, tuple[str, str]] = {
+    "silent": (
+        "1 feed is silent against its own rhythm",
+        "{n} feeds are silent against their own rhythm",
+    ),
+    "failing": (
+        "1 feed has failed for a day or is gone",
+        "{n} feeds have failed for a day or are gone",
+    ),
+    "listing": ("the list of feeds retires nothing until a person confirms it",) * 2,
+    "unreachable": ("most feeds that were added could not be reached",) * 2,
+    "text_share": (
+        "1 source no longer gives texts; its pages may have changed",
+        "{n} sources no longer give texts; their pages may have changed",
+    ),
 }
-_HEALED: Mapping[str, str] = {
-    "silent": "{n} silent feeds have entries again",
-    "failing": "{n} failing feeds answer again or were removed",
-    "listing": "the list of feeds is followed again",
-    "unreachable": "most feeds that were added could be reached",
-    "text_share": "{n} sources give texts again",
+_HEALED: Mapping[str, tuple[str, str]] = {
+    "silent": ("1 silent feed has entries again", "{n} silent feeds have entries again"),
+    "failing": (
+        "1 failing feed answers again or was removed",
+        "{n} failing feeds answer again or were removed",
+    ),
+    "listing": ("the list of feeds is followed again",) * 2,
+    "unreachable": ("most feeds that were added could be reached",) * 2,
+    "text_share": ("1 source gives texts again", "{n} sources give texts again"),
 }
 
 
@@ -119,12 +132,13 @@ def no_lock_older_than_its_lease(resources: Resources, _key: str) -> Iterable[st
 
 def alarm_text(told: UntoldAlarms) -> str:
     """Return the line that chat systems show: how many, and the first of them."""
-    pattern = (_HEALED if told.is_healed else _BEGUN)[told.kind]
+    one, many = (_HEALED if told.is_healed else _BEGUN)[told.kind]
     details = {thing: detail for thing, _, detail in told.alarms}
     shown = [
         thing if told.is_healed else f"{thing} ({details[thing]})" for thing in told.things[:_SHOWN]
     ]
     more = len(details) - len(shown)
+    pattern = one if len(details) == 1 else many
     return f"{pattern.format(n=len(details))}: {', '.join(shown)}{f' and {more} more' * (more > 0)}"
 
 
@@ -158,7 +172,7 @@ def watch_feeds(context: dg.SensorEvaluationContext, platform: Platform) -> dg.S
             failures.append(str(error))
         else:
             mark_told(engine, told, now=now)
-    state = f"{len(found)} feeds and sources are silent"
+    state = number_of(len(found), "alarm is", "alarms are") + " open"
     return dg.SkipReason("; ".join([state, *dict.fromkeys(failures)]))
 
 

@@ -33,7 +33,7 @@ from news_platform.storage.commit.root import SAMPLE, read_world, require_data
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url, sqlite_path
 from news_platform.storage.sql.sqlite_file import lock_holders
-from news_platform.text.readable import age_text, bytes_text
+from news_platform.text.readable import age_text, bytes_text, number_of
 from news_platform.web.allowed_hosts import is_loopback
 
 _PYTHONS = ((3, 11), (3, 13))
@@ -381,7 +381,7 @@ def check_feeds(resources: Resources) -> Diagnosis:
     judge = wrong if any(one.kind == "unreachable" for one in found) else warning
     return judge(
         "feeds",
-        f"{len(found)} feeds are silent, gone or failing: {first}",
+        f"{number_of(len(found), 'feed is', 'feeds are')} silent, gone or failing: {first}",
         "`news-platform feeds why URL` explains each; see docs/runbook.md, Feeds and articles",
     )
 

@@ -21,6 +21,7 @@ from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import PageAddress
+from news_platform.text.readable import number_of
 from news_platform.web.robots import Robots
 from news_platform.web.urls import registrable_domain, url_host
 
@@ -166,7 +167,8 @@ def _related(connection: sa.Connection, row: sa.Row[Any]) -> Iterator[Evidence]:
     """Yield revisions, aliases and articles with the same text."""
     revisions = sa.select(REVISIONS).where(REVISIONS.c.row_id == row.row_id)
     for one in connection.execute(revisions.order_by(REVISIONS.c.rev_n)):
-        text = f"The publisher changed the text (revision {one.rev_n})."
+        part = "headline" if one.old_text_hash == one.new_text_hash else "text"
+        text = f"The publisher changed the {part} (revision {one.rev_n})."
         yield _said(row, "revised", text, one.revised_at)
     if row.aliases:
         yield _said(row, "alias", f"It has other addresses: {', '.join(row.aliases[:5])}.")
@@ -206,7 +208,7 @@ def explain_known_feed(engine: sa.Engine, canonical: str, *, now: datetime) -> I
         source = f"ledger feed_polls id={poll.id}"
         yield Evidence(FEEDS.name, "polled", text, at=poll.polled_at, source=source)
     for status, count in history.articles.items():
-        text = f"{count} articles that it listed first are {status}."
+        text = f"{number_of(count, 'article')} that it listed first: {status}."
         yield Evidence(FEEDS.name, status, text, source=place)
     for rule, count in history.robots.items():
         yield Evidence(FEEDS.name, "refused", f"{count} of them are refused: {rule}.", source=place)
@@ -230,7 +232,7 @@ def explain_site_feeds(engine: sa.Engine, domain: str) -> Iterator[Evidence]:
     with read_transaction(engine) as connection:
         rows = connection.execute(chosen).all()
     for status, count, newest in rows:
-        text = f"{count} articles of the domain are {status}."
+        text = f"{number_of(count, 'article')} of the domain: {status}."
         yield Evidence(FEEDS.name, status, text, at=newest, source="ledger raw")
     if not feeds and not rows:
         yield Evidence(

@@ -290,6 +290,7 @@ class EditDocument(Document):
     language: str | None
     at: datetime
     revision: int = Field(description="number of the change, or of all changes")
+    headline: tuple[tuple[str, str], ...] = Field(description="as `parts`; empty if it stayed")
     parts: tuple[tuple[str, str], ...] = Field(description="same, removed or added, and the text")
 
 

@@ -117,7 +117,7 @@ def feeds_document(state: AppState, asked: FeedParameters) -> FeedsDocument:
 
 
 def edits_document(state: AppState) -> EditsDocument:
-    """Return the newest changes of texts by their publishers, and the most edited articles."""
+    """Return the newest changes by the publishers, and the most edited articles."""
     engine = state.ledger
     if engine is None:
         return EditsDocument(edits=(), most_edited=())
@@ -144,6 +144,7 @@ def edits_document(state: AppState) -> EditsDocument:
 def _edits(state: AppState, rows: Sequence[Any]) -> Iterator[EditDocument]:
     for row in rows:
         if not state.takedowns.covers_url(row.article_url):
+            headline, text = split_delta(row.delta)
             yield EditDocument(
                 url=row.article_url,
                 url_hash=row.url_hash,
@@ -152,8 +153,17 @@ def _edits(state: AppState, rows: Sequence[Any]) -> Iterator[EditDocument]:
                 language=row.language,
                 at=row.revised_at.astimezone(UTC),
                 revision=row.rev_n,
-                parts=tuple(word_changes(row.delta)),
+                headline=tuple(word_changes(headline)),
+                parts=tuple(word_changes(text)),
             )
+
+
+def split_delta(delta: str) -> tuple[str, str]:
+    """Return what a revision changed in the headline, and what in the text, as lines of a diff."""
+    if not delta.startswith("--- "):
+        return "", delta
+    old, new, *text = delta.split("\n", 2)
+    return f"-{old[4:]}\n+{new[4:]}", "".join(text)
 
 
 def word_changes(delta: str) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ from news_platform.stories.reading import (
     read_timeline,
     scan_members,
     stored_days,
+    unknown_values,
 )
 from news_platform.stories.timeline import StoryMember
 
@@ -71,6 +72,7 @@ class StoriesDocument(Document):
     days: tuple[str, ...] = Field(description="the newest days that have stories")
     count: int
     stories: tuple[StoryDocument, ...]
+    advice: tuple[str, ...] = Field(description="a language or outlet that no story has")
 
 
 class StoryMemberDocument(Document):
@@ -141,12 +143,18 @@ def stories_document(state: AppState, asked: StoriesParameters) -> StoriesDocume
     if day not in days:
         if asked.day:
             raise NothingHere(f"no stories of {asked.day}")
-        return StoriesDocument(day="", days=(), count=0, stories=())
+        return StoriesDocument(day="", days=(), count=0, stories=(), advice=())
     rows = state.version.kept(f"stories {day}", lambda: read_stories(state.store, day), _MARKERS)
     domains = with_outlets(state.store, [asked.domain] if asked.domain else ())
     found = chosen_stories(rows, language=asked.language, domains=domains, sort=asked.sort)
     stories = [StoryDocument.of(row) for row in found.head(asked.limit).iter_rows(named=True)]
-    return StoriesDocument(day=day, days=shown, count=found.height, stories=tuple(stories))
+    return StoriesDocument(
+        day=day,
+        days=shown,
+        count=found.height,
+        stories=tuple(stories),
+        advice=tuple(unknown_values(rows, language=asked.language, domains=domains)),
+    )
 
 
 def timeline_document(state: AppState, story_id: str) -> TimelineDocument:

@@ -21,6 +21,7 @@ from news_platform.stories.similarity import Sketches, load_model, score_shares
 from news_platform.stories.terms import Term, iter_terms, pack
 from news_platform.stories.timeline import StoryMember, Timeline, tell
 from news_platform.takedowns.build_filters import read_hidden, without_hidden
+from news_platform.text.readable import did_you_mean
 
 _SHOWN_TERMS = 12
 _LEAST_ID = 8
@@ -70,6 +71,17 @@ def chosen_stories(
             ["articles_of_day", "story_id"], descending=[True, False]
         )
     return rows
+
+
+def unknown_values(rows: pl.DataFrame, *, language: str, domains: Sequence[str]) -> Iterator[str]:
+    """Yield a line that names the known values for a filter that no story of the day fits."""
+    for name, given, column in (
+        ("language", (language,) if language else (), "languages"),
+        ("outlet", domains, "domains"),
+    ):
+        known = set(rows[column].explode().drop_nulls())
+        if given and known.isdisjoint(given):
+            yield f"no story of {name} {given[0]!r}: {did_you_mean(given[0], known)}"
 
 
 def resolve_story(store: ObjectStore, story_id: str) -> str:

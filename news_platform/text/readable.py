@@ -38,6 +38,11 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
     return f"expected one of {', '.join(shown)}{more}" if shown else "there are none yet"
 
 
+def number_of(count: int, one: str, many: str = "") -> str:
+    """Return how many there are: `1 feed`, `1,200 feeds`; `many` is a plural without a plain s."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def bytes_text(count: int) -> str:
     """Return the count in the largest unit that leaves a number of at least 1: `12.3 MB`."""
     value, unit = float(count), 0

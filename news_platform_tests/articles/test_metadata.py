@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from news_platform.articles.metadata import ArticleMetadata, parse_article_metadata
+from news_platform.articles.extract import ArticleMetadata, parse_article_metadata
 from news_platform.html.decode import parse_document
 
 URL = "https://www.post.example/a"

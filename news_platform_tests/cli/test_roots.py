@@ -123,5 +123,5 @@ def test_a_truncated_opml_file_is_read_with_a_warning_that_names_the_place(
     document = json.loads(out)
     assert code == 1  # the one feed that is left cannot be reached
     assert error.startswith("warning: ") and error.count("\n") == 2
-    assert "cut.opml" in error and "line 4, column" in error and "1 feeds are read" in error
+    assert "cut.opml" in error and "line 4, column" in error and "1 feed is read" in error
     assert document["candidates"] == 1 and document["opml_errors"] == 3

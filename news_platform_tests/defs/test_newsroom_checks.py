@@ -89,17 +89,17 @@ def test_an_alarm_and_its_healing_are_posted_once_each(
     engine = resources.ledger.engine
     add_feed(engine, FEED, failing_since=NOW - timedelta(days=2), last_status=503)
     for _ in range(3):
-        assert tick(watch_feeds, resources) == "1 feeds and sources are silent"
+        assert tick(watch_feeds, resources) == "1 alarm is open"
     [begun] = webhook.bodies
     assert begun["text"].startswith(
-        f"1 feeds have failed for a day or are gone: {FEED} (polls fail for 4"
+        f"1 feed has failed for a day or is gone: {FEED} (polls fail for 4"
     )
     assert begun["assets"] == "feeds"
     set_feed(engine, failing_since=None)
     for _ in range(3):
         tick(watch_feeds, resources)
     assert [body["text"].partition(":")[0] for body in webhook.bodies[1:]] == [
-        "1 failing feeds answer again or were removed"
+        "1 failing feed answers again or was removed"
     ]
 
 

@@ -21,10 +21,9 @@ from news_platform.isolation.pool import Pool
 from news_platform.rss.article_files import PAGES_FOLDER, WorkPlaces
 from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.page_extraction import extract_feed_page
-from news_platform.rss.pipeline import extract_pool, parse_pool
+from news_platform.rss.pipeline import extract_pool, parse_pool, work_articles
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import poll_feeds
-from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.sql.engine import open_engine
 from news_platform.web.fetch import FetchOptions, WebFetcher

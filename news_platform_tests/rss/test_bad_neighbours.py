@@ -21,9 +21,9 @@ from news_platform.rss.feeds import parse_fetched
 from news_platform.rss.ledger.article_queue import WorkOptions, WorkReport
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.tables import FEEDS
+from news_platform.rss.pipeline import work_articles
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import PollReport, poll_feeds
-from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import WebFetcher
 from news_platform_tests.rss.stages import (

@@ -19,9 +19,9 @@ from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery import DiscoveryOptions, discover_feeds
 from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.ledger.tables import FEEDS, METADATA, RAW
+from news_platform.rss.pipeline import work_articles
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import poll_feeds
-from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import WebFetcher

@@ -24,9 +24,9 @@ from news_platform.rss.feed_alarms import (
 from news_platform.rss.ledger.article_queue import WorkOptions
 from news_platform.rss.ledger.status import doubled_main_rows
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEED_POLLS, FEEDS, RAW, REVISIONS
+from news_platform.rss.pipeline import work_articles
 from news_platform.rss.poll_results import PollOptions
 from news_platform.rss.poller import poll_feeds
-from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform_tests.rss.newsroom_world import (

@@ -172,6 +172,25 @@ def test_a_changed_text_is_a_revision_with_a_delta(harness: WorkerHarness) -> No
     assert len(rows(harness.engine, REVISIONS)) == 1
 
 
+def test_a_silently_changed_headline_is_a_revision_without_the_text(harness: WorkerHarness) -> None:
+    url = f"{SITE}/bridge"
+    add_pending(harness.engine, url)
+    harness.work({url: page("the bridge")})
+    before = rows(harness.engine)[0]
+    _look_again(harness.engine)
+    changed = page("the bridge").replace(b"News of", b"Bad news of")
+    assert harness.work({url: changed}).outcomes == {"revised": 1}
+    (row,) = rows(harness.engine)
+    (revision,) = rows(harness.engine, REVISIONS)
+    assert row.title == "Bad news of the bridge"
+    assert revision.old_text_hash == revision.new_text_hash == before.text_hash
+    assert revision.delta == "--- News of the bridge\n+++ Bad news of the bridge"
+    assert rows(harness.engine, ARTICLES_INDEX)[0].rev_n == 1
+    _look_again(harness.engine)
+    assert harness.work({url: changed}).outcomes == {"unchanged": 1}
+    assert len(rows(harness.engine, REVISIONS)) == 1
+
+
 def test_a_failed_second_fetch_leaves_the_article_stored(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
     add_pending(sqlite_harness.engine, url)

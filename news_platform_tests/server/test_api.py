@@ -198,6 +198,17 @@ def test_feeds_are_listed_with_their_group_health_and_why(
     _check(described, "edits", demo_explorer.get(f"{API}/edits"))
 
 
+def test_stories_of_an_unknown_language_name_the_known_ones(
+    demo_explorer: Explorer, described: Any
+) -> None:
+    asked = "stories?language=english"
+    found = _check(described, "stories", demo_explorer.get(f"{API}/{asked}"))
+    [advice] = found["advice"]
+    assert advice.startswith("no story of language 'english': expected one of ")
+    assert "expected one of " in demo_explorer.get(f"/{asked}").text
+    assert demo_explorer.get(f"{API}/stories?language=en").json["advice"] == []
+
+
 def test_explain_answers_for_urls_domains_and_feeds(
     demo_explorer: Explorer, described: Any, some_hash: str
 ) -> None:

@@ -6,16 +6,22 @@ import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import sqlalchemy as sa
 
 from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.rss.ledger.article_store import revision_delta
+from news_platform.rss.ledger.tables import REVISIONS
 from news_platform.search.pipeline import build_day
 from news_platform.storage.objects.store import open_store
+from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.urls import url_hash
 from news_platform_tests.corpus.articles import article, store_articles
+from news_platform_tests.rss.ledger_rows import NOW, add_article
 from news_platform_tests.server.conftest import DAY, write_root
 from news_platform_tests.server.explorer import Explorer, exploring
 from news_platform_tests.takedowns.asked import ask
@@ -95,6 +101,34 @@ def test_a_takedown_is_obeyed_before_anything_is_removed(tmp_path: Path) -> None
         assert running.get(PLAIN).status == 410
         hits = running.get("/api/v1/search?q=bridge").json["hits"]
         assert [hit["url"] for hit in hits] == ["https://b.example/copy"]
+
+
+def test_the_edits_page_shows_changed_headlines_word_by_word(tmp_path: Path) -> None:
+    write_root(tmp_path / "root", tmp_path)
+    engine = open_engine(f"sqlite:///{tmp_path}/root/ledger.sqlite")
+    migrate(engine)
+    row_id = add_article(engine, title="Mayor denies all")
+    versions = [("Mayor denies", "-- one"), ("Mayor admits", "-- one"), ("Mayor admits", "-- two")]
+    versions.append(("Mayor denies all", "-- three"))
+    with engine.begin() as connection:
+        for number, (old, new) in enumerate(pairwise(versions), start=1):
+            values = {"row_id": row_id, "rev_n": number, "delta": revision_delta(old, new)}
+            values |= {"revised_at": NOW + timedelta(hours=number)}
+            hashes = {"old_text_hash": old[1], "new_text_hash": new[1]}
+            connection.execute(sa.insert(REVISIONS).values(**values, **hashes))
+    engine.dispose()
+    with exploring(tmp_path / "root") as running:
+        found, page = running.get("/api/v1/edits").json, running.get("/edits").text
+    both, text, headline = found["edits"]
+    changed = [["same", "Mayor "], ["removed", "denies"], ["added", "admits"]]
+    assert (headline["headline"], headline["parts"]) == (changed, [])
+    changed = [["same", "-- "], ["removed", "one"], ["added", "two"]]
+    assert (text["headline"], text["parts"]) == ([], changed)
+    changed = [["removed", "admits"], ["added", "denies all"]]
+    assert both["headline"][1:] == changed and both["parts"][1][0] == "removed"
+    assert [one["revision"] for one in found["most_edited"]] == [3]
+    assert "headline only" in page and "headline and text" in page
+    assert "<del>denies</del> <ins>admits</ins>" in page
 
 
 @pytest.mark.parametrize(

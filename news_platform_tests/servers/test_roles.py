@@ -153,6 +153,6 @@ def test_an_engineer_exports_what_may_be_trained_on_and_proves_it(desk: Desk) ->
     hits = json.loads(desk.page.locator("body").inner_text())["hits"]
     url = hits[0]["url"]
     desk.run("takedown", "add", url, "--reason", "a request")
-    assert "1 requests served" in desk.run("takedown", "apply")
+    assert "1 request served" in desk.run("takedown", "apply")
     assert "nothing taken down is stored" in desk.run("takedown", "verify")
     assert url not in desk.run("search", "bridge", "--json")

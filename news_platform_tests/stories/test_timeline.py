@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.stories.reading import explain_links, find_story, read_timeline
+from news_platform.stories.reading import explain_links, find_story, read_timeline, unknown_values
 from news_platform.stories.timeline import sentences
 from news_platform_tests.stories.events import (
     BRIDGE,
@@ -60,6 +61,18 @@ def test_a_story_is_found_by_the_beginning_of_its_id(events: Events) -> None:
     for wrong in ("0" * 12, "short", "../../etc"):
         with pytest.raises(InputError):
             find_story(events.store, wrong)
+
+
+def test_a_filter_that_no_story_of_the_day_fits_names_the_known_values() -> None:
+    days = {"languages": [["en", "de"], ["es"]], "domains": [["a.example"], ["meridian.example"]]}
+    asked = unknown_values(pl.DataFrame(days), language="english", domains=["www.meridian.example"])
+    assert list(asked) == [
+        "no story of language 'english': expected one of de, en, es",
+        "no story of outlet 'www.meridian.example': did you mean 'meridian.example'?",
+    ]
+    domains = ["a.example", "other.example"]
+    assert not list(unknown_values(pl.DataFrame(days), language="de", domains=domains))
+    assert not list(unknown_values(pl.DataFrame(days), language="", domains=()))
 
 
 def test_a_link_is_explained_by_terms_numbers_and_time(events: Events) -> None:

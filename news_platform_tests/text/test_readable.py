@@ -5,7 +5,14 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.text.readable import age_text, as_day, bytes_text, plain_cell, spreadsheet_cell
+from news_platform.text.readable import (
+    age_text,
+    as_day,
+    bytes_text,
+    number_of,
+    plain_cell,
+    spreadsheet_cell,
+)
 
 _EAST = timezone(timedelta(hours=5))
 
@@ -28,6 +35,12 @@ def test_text_dates_and_datetimes_give_the_day_in_utc(given: str | date) -> None
 def test_text_that_is_not_a_date_is_rejected(given: str) -> None:
     with pytest.raises(InputError, match=r"invalid day .*expected YYYY-MM-DD"):
         as_day(given)
+
+
+def test_one_thing_is_not_plural() -> None:
+    assert [number_of(n, "feed") for n in (0, 1, 1_200)] == ["0 feeds", "1 feed", "1,200 feeds"]
+    assert number_of(1, "entry is", "entries are") == "1 entry is"
+    assert number_of(2, "entry is", "entries are") == "2 entries are"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from news_platform_tests.walks.record import (
 
 # A newcomer reads these modules to follow one record through the platform. The aim is 45 and 60;
 # until it is reached, the numbers may only fall.
-MOST_MODULES = {"crawl": 47, "feed": 62}
+MOST_MODULES = {"crawl": 47, "feed": 60}
 
 
 @pytest.mark.parametrize("name", WALKS)

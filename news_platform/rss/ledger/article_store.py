@@ -218,11 +218,16 @@ def rewrite_article(
     return "rewritten"
 
 
-def text_delta(old: str, new: str) -> str:
-    """Return the removed and added lines as a unified diff without context."""
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    # The first two lines of a unified diff are file names.
-    return "\n".join(list(lines)[2:])
+def revision_delta(old: tuple[str, str], new: tuple[str, str]) -> str:
+    """Return what changed between two titles and texts as a unified diff without context.
+
+    Its first two lines, in place of file names, are the titles; they are left out if these are
+    equal. Without a line of the text, only the headline has changed.
+    """
+    titles = [" ".join(title.split()) for title, _ in (old, new)]
+    changed = [f"--- {titles[0]}", f"+++ {titles[1]}"] if titles[0] != titles[1] else []
+    lines = difflib.unified_diff(old[1].splitlines(), new[1].splitlines(), lineterm="", n=0)
+    return "\n".join([*changed, *list(lines)[2:]])
 
 
 def _with_feed_facts(row: sa.Row[Any], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -348,8 +353,13 @@ class _Writer:
         )
 
     def add_revision(self, row: sa.Row[Any], columns: Mapping[str, Any]) -> StoreResult:
-        """Record what changed between the stored text and the new one."""
-        if row.text_hash == columns["text_hash"]:
+        """Record what changed between the stored headline and text and the new ones."""
+        title = columns["title"] or row.title
+        is_same_text = row.text_hash == columns["text_hash"]
+        # The hash ignores case and spacing, so the text of an equal hash may differ in these.
+        text = row.clean_text if is_same_text else columns["clean_text"]
+        delta = revision_delta((row.title, row.clean_text), (title, text))
+        if is_same_text and not delta:
             return "unchanged"
         count = sa.select(sa.func.count()).where(REVISIONS.c.row_id == row.row_id)
         self.connection.execute(
@@ -359,7 +369,7 @@ class _Writer:
                 revised_at=self.now,
                 old_text_hash=row.text_hash,
                 new_text_hash=columns["text_hash"],
-                delta=text_delta(row.clean_text, columns["clean_text"]),
+                delta=delta,
             )
         )
         return "revised"

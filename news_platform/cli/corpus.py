@@ -70,6 +70,8 @@ def build(resources: Resources, days: tuple[date, ...], redo: str, allow_removal
     feed_articles. Days given by --day are always built.
     """
     wanted, store = set(map(str, days)), resources.data_root.store
+    for table in DELTA_TABLES:
+        DeltaEngine(store, table).require_readable()
     removed = [
         {"day": day, "removed": table.name}
         for table in DELTA_TABLES

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from news_platform.cli.command import Output, command
+from news_platform.composition.home import home_problem
 from news_platform.errors import ConfigError, InputError, NewsPlatformError
 from news_platform.operations.checks import Diagnosis, Health
 from news_platform.resources import Resources
@@ -37,8 +38,8 @@ def status(resources: Resources, shows_all: bool) -> Output:
 
 def _status_text(found: "PlatformStatus", *, shows_all: bool) -> str:
     lines = [found.pause] if found.pause else []
-    if not found.has_runs:
-        lines.append("there is no Dagster home: runs and failed attempts are not known")
+    if found.home_problem:
+        lines.append(f"{found.home_problem}: runs and failed attempts are not known")
     shown = [
         one for one in found.assets if shows_all or one.partitions or one.error or one.outdated
     ]
@@ -114,7 +115,8 @@ def adopt(resources: Resources) -> Output:
     until = time.monotonic() + _ADOPT_SECONDS
     with open_instance(resources.settings) as instance:
         if instance is None:
-            raise ConfigError("there is no Dagster home: set DAGSTER_HOME, or run `dev` once")
+            problem = home_problem(resources.settings)
+            raise ConfigError(f"{problem}: set DAGSTER_HOME, or run `dev` once")
         done = housekeeping.adopt(resources, instance)
         failures = evaluate_all(
             CHECKS,

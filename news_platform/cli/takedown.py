@@ -57,6 +57,9 @@ _WITHDRAWN = (
     "it may be collected again; removed data returns only when it is collected again, such as by "
     "`ccnews collect --redo all` or the next poll of its feed"
 )
+_EXPORTED = (
+    "it may be exported again; run `news-platform takedown apply` to build stored exports again"
+)
 
 _SCOPES = (
     "stored: remove stored data; future: do not collect it; both; export: keep it, but leave it "
@@ -306,7 +309,8 @@ def withdraw(resources: Resources, takedown_id: str, reason: str) -> Output:
     is_new = withdraw_request(store, state.request.id, reason=reason, now=now)
     if state.request.scope is TakedownScope.export:
         build_exports_again(resources)
-    text = _WITHDRAWN if is_new else "it was already withdrawn"
+    ended = _EXPORTED if state.request.scope is TakedownScope.export else _WITHDRAWN
+    text = ended if is_new else "it was already withdrawn"
     return Output({"id": state.request.id, "withdrawn": True}, f"{state.request.id}: {text}")
 
 

@@ -25,8 +25,20 @@ def find_home(settings: Settings) -> Path | None:
 
 def is_read_only(home: Path) -> bool:
     """Return whether Dagster cannot open its SQLite databases in a home: it also writes to read."""
+    if not os.access(home, os.R_OK | os.X_OK):
+        return True
     runs = home / "history" / "runs.db"
     return runs.exists() and not all(os.access(path, os.W_OK) for path in (runs, runs.parent))
+
+
+def home_problem(settings: Settings) -> str:
+    """Return why Dagster's runs cannot be read, empty if they can."""
+    home = find_home(settings)
+    if home is None or not home.is_dir():
+        return "there is no Dagster home"
+    if is_read_only(home):
+        return f"the Dagster home {str(home)!r} cannot be read, because it cannot be written"
+    return ""
 
 
 def make_home(settings: Settings) -> Path:

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 
-from news_platform.composition.home import find_home, is_read_only
+from news_platform.composition.home import find_home, home_problem
 from news_platform.composition.pausing import pause_text
+from news_platform.datasets.corpus import DELTA_TABLES
 from news_platform.defs.planning import PartitionPlan, Plan, State
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import Work
@@ -22,6 +23,7 @@ from news_platform.defs.sensors import plan_of
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
 from news_platform.settings import Settings
+from news_platform.storage.delta import DeltaEngine
 
 _SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOPPED)
 
@@ -99,12 +101,12 @@ def _moment(at: float | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PlatformStatus:
-    """The state of all assets of a root; without runs, attempts are not known."""
+    """The state of all assets of a root; with a `home_problem`, attempts are not known."""
 
     root: str
     is_paused: bool
     pause: str
-    has_runs: bool
+    home_problem: str
     assets: tuple[AssetStatus, ...]
 
     def document(self) -> dict[str, object]:
@@ -113,7 +115,7 @@ class PlatformStatus:
             "root": self.root,
             "paused": self.is_paused,
             "pause": self.pause,
-            "dagster": self.has_runs,
+            "dagster": not self.home_problem,
             "assets": [one.document() for one in self.assets],
         }
 
@@ -124,14 +126,15 @@ def platform_status(order: Iterable[RebuildRule], resources: Resources) -> Platf
     with open_instance(resources.settings) as instance:
         assets = tuple(iter_statuses(order, resources, instance))
     pause = pause_text(store, resources.settings)
-    return PlatformStatus(store.url, bool(pause), pause, instance is not None, assets)
+    problem = home_problem(resources.settings)
+    return PlatformStatus(store.url, bool(pause), pause, problem, assets)
 
 
 @contextmanager
 def open_instance(settings: Settings) -> Iterator[dg.DagsterInstance | None]:
     """Open the instance of DAGSTER_HOME or of the root's own home; None if it cannot be opened."""
     home = find_home(settings)
-    if home is None or not home.is_dir() or is_read_only(home):
+    if home is None or home_problem(settings):
         yield None
         return
     with dg.DagsterInstance.from_config(str(home)) as instance:
@@ -148,6 +151,9 @@ def iter_statuses(
         cursor = cursors.get(rule.sensor)
         state = load_state(cursor)
         try:
+            for table in DELTA_TABLES:
+                if table.name == rule.asset:
+                    DeltaEngine(resources.data_root.store, table).require_readable()
             stale = rule.seen(resources, state).stale if cursor else rule.stale(resources)
             plan = plan_of(rule, resources, stale=stale, state=state, work=work, instance=instance)
             outdated = rule.outdated(resources) if rule.outdated else 0

@@ -21,7 +21,7 @@ import psutil
 from news_platform.ccnews.checks import read_footers, row_problems
 from news_platform.ccnews.pool import estimate
 from news_platform.composition.pausing import day_estimate, pause_text
-from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.corpus import DELTA_TABLES
 from news_platform.datasets.raw_news import listing_path
 from news_platform.errors import FetchError, NewsPlatformError, StorageError, redacted
 from news_platform.operations.ledger_facts import open_ledger
@@ -30,7 +30,7 @@ from news_platform.rss.feed_alarms import find_alarms
 from news_platform.rss.ledger.status import require_articles
 from news_platform.storage.commit.collected import followed_days, newest_collected_days
 from news_platform.storage.commit.root import SAMPLE, read_world, require_data
-from news_platform.storage.delta import DeltaDataset
+from news_platform.storage.delta import DeltaEngine
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url, sqlite_path
 from news_platform.storage.sql.sqlite_file import lock_holders
 from news_platform.text.readable import age_text, bytes_text, number_of
@@ -146,7 +146,7 @@ def check_tables(resources: Resources) -> Diagnosis:
     store = resources.data_root.store
     for table in DELTA_TABLES:
         try:
-            DeltaDataset(store, table, STATISTICS_COLUMNS).version()
+            DeltaEngine(store, table).require_readable()
         except StorageError as error:
             return wrong("tables", f"{table.name} cannot be opened", str(error))
     return ok("tables", "every Delta table can be opened")

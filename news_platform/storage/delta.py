@@ -95,6 +95,15 @@ class DeltaDataset:
         """Return the full path or URL of the table's folder."""
         return self.store.uri(self.table.name)
 
+    @property
+    def cure(self) -> str:
+        """Return what to do about a damaged log."""
+        name = self.table.name
+        return (
+            f"restore {name}/_delta_log from a backup, or delete the folder {name} and "
+            f"markers/{name}, and its days are built again"
+        )
+
     def exists(self) -> bool:
         """Return whether the table has a first version."""
         return next(self.store.list(f"{self.table.name}/_delta_log"), None) is not None
@@ -332,12 +341,8 @@ class DeltaDataset:
         except (DeltaError, OSError, ValueError) as error:
             mapped = mapped_error(error, action, thing)
             if type(mapped) is StorageError and isinstance(error, DeltaError):
-                name = self.table.name
-                cure = (
-                    f"restore {name}/_delta_log from a backup, or delete the folder {name} and "
-                    f"markers/{name}, and its days are built again"
-                )
-                mapped = StorageError(f"{mapped}; if its log is damaged, {cure}", thing=thing)
+                message = f"{mapped}; if its log is damaged, {self.cure}"
+                mapped = StorageError(message, thing=thing)
             raise mapped from hide_credentials(error)
 
 
@@ -356,6 +361,13 @@ class DeltaEngine:
     def units(self) -> Mapping[str, str]:
         """Return the fingerprint in the marker of every partition."""
         return read_inputs(self.store, self.dataset.writer)
+
+    def require_readable(self) -> None:
+        """Raise StorageError if the table cannot be opened, or is gone while its markers stay."""
+        table = self.table
+        if table.version() is None and self.units():
+            thing = without_secrets(table.uri)
+            raise StorageError(f"the log of {thing!r} is gone: {table.cure}", thing=thing)
 
     def scan(self, units: Collection[str] | None = None) -> pl.LazyFrame:
         """Return the rows of some partitions, or of all."""

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from news_platform.datasets.takedowns import TakedownKind, TakedownRequest
 from news_platform.storage.commit.markers import fingerprint
-from news_platform.web.urls import canonical_url, plain_host, registrable_domain, url_hash, url_host
+from news_platform.web.urls import (
+    canonical_url,
+    is_public_suffix,
+    plain_host,
+    registrable_domain,
+    url_hash,
+    url_host,
+)
 
 if TYPE_CHECKING:
     from news_platform.storage.objects.store import ObjectStore
@@ -29,7 +36,7 @@ _AMP_CACHE = re.compile(
 _HOSTS = ("www.", "m.", "mobile.", "amp.")
 """Further hosts of a site that show the same pages."""
 _OTHER_HOSTS = _HOSTS[1:]
-_OTHER_HOST = re.compile(r"^(?:(?:www|m|mobile|amp)\.(?=[^/]+\.))+")
+_OTHER_HOST = re.compile(r"(www|m|mobile|amp)\.(?=[^/]+\.)")
 _AMP_FOLDER = re.compile(r"/amp(?:\.html?)?(?=/|$|\?)")
 _AMP_END = re.compile(r"\.amp(?=\.html?$|\.html?\?|$|\?)")
 _AMP_QUERY = re.compile(
@@ -54,7 +61,7 @@ def plain_key(key: str) -> str:
     if "ampproject" in key or "/s/" in key or key.startswith("bing-amp."):
         found = _AMP_CACHE.sub("", found)
     if found is not key or key.startswith(_OTHER_HOSTS):
-        found = _OTHER_HOST.sub("", found)
+        found = _without_other_hosts(found)
     if "amp" in found:
         found = _AMP_END.sub("", _AMP_FOLDER.sub("", found, count=1))
         if "?" in found:
@@ -71,17 +78,28 @@ def page_keys(url: str) -> tuple[str, str]:
 
 def _prefix_key(url: str) -> str:
     # Only the host: without its folder, the prefix of all AMP pages would cover every page.
-    return _OTHER_HOST.sub("", bare_key(url))
+    return _without_other_hosts(bare_key(url))
+
+
+def _without_other_hosts(key: str) -> str:
+    """Return a key without the names of further hosts; `amp.gov.uk` is a site of its own."""
+    while found := _OTHER_HOST.match(key):
+        left = key[found.end() :]
+        if found[1] != "www" and is_public_suffix(left.partition("/")[0]):
+            break
+        key = left
+    return key
 
 
 def shown_spellings(url: str) -> tuple[str, ...]:
     """Return the addresses of a page whose hashes name stored things."""
     keys = dict.fromkeys(page_keys(url))
+    is_suffix = any(is_public_suffix(key.partition("/")[0]) for key in keys)
     return tuple(
         f"{scheme}://{host}{key}"
         for key in keys
         for scheme in ("https", "http")
-        for host in ("", *_HOSTS)
+        for host in ("", *(_HOSTS[:1] if is_suffix else _HOSTS))
     )
 
 
@@ -111,7 +129,9 @@ class PageAddress:
         return plain_key(bare_key(canonical_url(url))) in self.keys
 
 
-_IS_HOST, _IS_DOMAIN = 1, 2
+# `www.gov.uk` is covered as the host `gov.uk`, of which keys consist, without the hosts under it.
+_IS_HOST, _IS_DOMAIN, _IS_WHOLE = 1, 2, 4
+_IS_COVERED = _IS_DOMAIN | _IS_WHOLE
 TakedownUse = Literal["collection", "removal", "export"]
 """Must not be collected, must not be stored, or must not leave the root in an export."""
 
@@ -249,7 +269,7 @@ class Takedowns:
         names = self.names
         # Nearly all pages are of hosts that no request names: one lookup decides.
         if kind := names.get(host):
-            if kind & _IS_DOMAIN or key in self.urls:
+            if kind & _IS_COVERED or key in self.urls:
                 return True
             place = bisect_right(self.prefixes, key)
             if place and key.startswith(self.prefixes[place - 1]):
@@ -270,7 +290,7 @@ class Takedowns:
         return False
 
     def _has_host(self, host: str) -> bool:
-        return bool(self.names.get(host, 0) & _IS_DOMAIN) or self._has_parent(host)
+        return bool(self.names.get(host, 0) & _IS_COVERED) or self._has_parent(host)
 
 
 # Long runs read the requests again before every commit, and most often nothing has changed.
@@ -299,16 +319,22 @@ def _outermost(prefixes: Iterable[str]) -> tuple[str, ...]:
 # Asked for once per column of every dataset.
 @lru_cache(4)
 def _registrable_domains(*keys: Collection[str]) -> frozenset[str]:
-    return frozenset(
-        registrable_domain(url_host(f"https://{key}")) for some in keys for key in some
-    )
+    found = {registrable_domain(url_host(f"https://{key}")) for some in keys for key in some}
+    # Both spellings of a site directly under a public suffix, such as www.gov.uk.
+    bare = {one.removeprefix("www.") for one in found}
+    return frozenset(found | bare | {f"www.{one}" for one in bare if is_public_suffix(one)})
 
 
 def _names(
     urls: Iterable[str], prefixes: Iterable[str], domains: Iterable[str]
 ) -> Mapping[str, int]:
     names = {key.partition("/")[0]: _IS_HOST for key in (*urls, *prefixes)}
-    return names | {domain: names.get(domain, 0) | _IS_DOMAIN for domain in domains}
+    for domain in domains:
+        names[domain] = names.get(domain, 0) | _IS_DOMAIN
+        if domain.startswith("www."):
+            bare = domain.removeprefix("www.")
+            names[bare] = names.get(bare, 0) | _IS_WHOLE
+    return names
 
 
 def _followed(direct: Takedowns, aliases: Iterable[Sequence[str]]) -> tuple[str, ...]:

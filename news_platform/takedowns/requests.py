@@ -158,7 +158,10 @@ def _cleaned_url(kind: TakedownKind, value: str) -> str:
 
 
 def _cleaned_domain(value: str) -> str:
-    host = plain_host(url_host(value)).removeprefix("www.")
+    host = plain_host(url_host(value))
+    # `www.gov.uk` lies directly under a public suffix: without `www.` it would name all others.
+    while host.startswith("www.") and has_registrable_domain(host.removeprefix("www.")):
+        host = host.removeprefix("www.")
     if not has_registrable_domain(host) or not _HOST.fullmatch(host) or "@" in value:
         raise InputError(
             f"cannot take down {value!r}: expected a domain such as example.org", thing=value

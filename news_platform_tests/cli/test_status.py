@@ -18,6 +18,7 @@ from news_platform.errors import ConfigError, InputError
 from news_platform.resources import open_resources
 from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import write_collected
+from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.collected import MARKER
 from news_platform_tests.defs.over import resumed
@@ -45,6 +46,37 @@ def _status(root: ObjectStore, capsys: pytest.CaptureFixture[str]) -> dict[str, 
     main(["status", "--root", root.url, "--json"], standalone_mode=False)
     document = json.loads(capsys.readouterr().out)
     return {one["asset"]: one for one in document["assets"]}
+
+
+@pytest.mark.parametrize("body", [b'{"commitInfo": {"timesta', None], ids=["damaged", "gone"])
+def test_status_names_a_damaged_log_of_a_table_and_its_cure(
+    root: ObjectStore, capsys: pytest.CaptureFixture[str], body: bytes | None
+) -> None:
+    write_marker(root, "crawl_articles", str(DAY), inputs="pages", report={})
+    if body is not None:
+        root.put("crawl_articles/_delta_log/00000000000000000000.json", body)
+    found = _status(root, capsys)
+    text = str(found["crawl_articles"]["text"])
+    assert text.startswith("unknown: ") and "markers/crawl_articles" in text
+    assert found["feed_articles"]["text"] == "nothing is stale"
+
+
+@pytest.mark.parametrize("name", ["missing", "home"])
+def test_status_says_why_runs_are_not_known(
+    root: ObjectStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    home = tmp_path / name
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    # Permissions do not stop root.
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != home)
+    main(["status", "--root", root.url], standalone_mode=False)
+    text = capsys.readouterr().out
+    assert ("there is no Dagster home: runs" in text) is (name == "missing")
+    assert (f"{str(home)!r} cannot be read" in text) is (name == "home")
 
 
 def test_status_shows_every_asset_with_its_state(

@@ -71,6 +71,10 @@ def test_withdrawing_says_what_comes_back_and_how(root: ObjectStore) -> None:
     text = TAKEDOWN.run(root, "withdraw", added["id"]).output
     assert "only when it is collected again" in text
     assert TAKEDOWN.json(root, "list")[0]["status"] == "withdrawn"
+    more = ("--domain", "example.org", "--reason", "x", "--scope", "export")
+    kept = TAKEDOWN.json(root, "add", *more)
+    text = TAKEDOWN.run(root, "withdraw", kept["id"]).output
+    assert "it may be exported again; run `news-platform takedown apply`" in text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from news_platform.cli.main import main
-from news_platform.errors import InputError, NewsPlatformError
+from news_platform.errors import InputError, NewsPlatformError, StorageError
 from news_platform.storage.commit.root import RootAccess, claim_root
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.corpus.articles import article, small_corpus, store_articles
@@ -126,3 +126,7 @@ def test_days_are_built_and_tables_maintained(local_store: ObjectStore) -> None:
     assert redone.stdout == done.stdout
     kept = run(["corpus", "maintain", "--root", local_store.url, "--json"])
     assert json.loads(kept.stdout)["crawl_articles"]["files_deleted"] == 0
+    local_store.delete([info.path for info in local_store.list("crawl_articles/_delta_log")])
+    damaged = run(["corpus", "build", "--root", local_store.url])
+    assert isinstance(damaged.exception, StorageError)
+    assert "crawl_articles/_delta_log from a backup" in str(damaged.exception)

@@ -312,17 +312,30 @@ def test_an_export_that_lacks_a_file_is_wrong_and_no_traceback(
         ("b.example;2026-01-01", True),
         ("https://*.b.example/*", True),
         ("bücher.example", True),
+        ("www.gov.uk", False),
+        ("https://www.hmrc.gov.uk/", True),
     ],
 )
 def test_no_row_of_an_opt_out_list_is_inside(
     crawled: ObjectStore, tmp_path: Path, entry: str, is_found: bool
 ) -> None:
-    hosts = ("a.example", "b.example", "xn--bcher-kva.example")
+    hosts = ("a.example", "b.example", "xn--bcher-kva.example", "hmrc.gov.uk")
     rows = [article(f"https://{host}/1", f"A text of {host}.") for host in hosts]
     store_articles(crawled, DAY, rows, tmp_path)
     folder = export(crawled, tmp_path / "out", None)
     (tmp_path / "list.txt").write_text(f"{entry}\n", encoding="utf-8")
     assert verify(folder, "--list", str(tmp_path / "list.txt"))[0] == int(is_found)
+
+
+@pytest.mark.parametrize("entry", ["www.gov.uk", "https://www.gov.uk/1*"])
+def test_a_site_under_a_public_suffix_is_found_in_an_export(
+    crawled: ObjectStore, tmp_path: Path, entry: str
+) -> None:
+    row = article("https://www.gov.uk/1", "A text of a government.")
+    store_articles(crawled, DAY, [row], tmp_path)
+    folder = export(crawled, tmp_path / "out", None)
+    (tmp_path / "list.txt").write_text(f"{entry}\n", encoding="utf-8")
+    assert verify(folder, "--list", str(tmp_path / "list.txt"))[0] == 1
 
 
 def test_what_earlier_exports_hold_is_left_out(

@@ -1,13 +1,18 @@
 """The matcher: all spellings of a page, prefixes, domains and aliases, and nothing else."""
 
+import json
 import time
 from datetime import timedelta
 from itertools import islice
 
+import polars as pl
 import pytest
 
+from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.takedowns import TakedownScope
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.build_filters import without_covered
+from news_platform.takedowns.lists import parse_list
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.requests import (
     TakedownTerms,
@@ -15,6 +20,8 @@ from news_platform.takedowns.requests import (
     withdraw_request,
     write_applied,
 )
+from news_platform.takedowns.rows import TakedownTarget, covered_hashes, may_be_covered, names_page
+from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
 from news_platform_tests.servers.dagster_ui import PROJECT
 from news_platform_tests.takedowns.asked import NOW, ask, asked
 from news_platform_tests.takedowns.spellings import SPELLINGS, drawn_spellings, spellings
@@ -90,6 +97,55 @@ def test_a_prefix_inside_another_hides_nothing() -> None:
 )
 def test_a_domain_covers_all_its_hosts(domain: str, url: str, expected: bool) -> None:
     assert Takedowns.of([asked("domain", domain)]).covers_url(url) is expected
+
+
+SUFFIX_SITE = [
+    ("https://www.gov.uk/x", True),
+    ("https://sub.www.gov.uk:8080/x", True),
+    ("https://m.www.gov.uk/x/amp", True),
+    ("https://www.google.com/amp/s/www.gov.uk/x", True),
+    ("https://hmrc.gov.uk/x", False),
+    ("https://www.hmrc.gov.uk/x", False),
+    ("https://amp.gov.uk/x", False),
+]
+"""Pages, and whether the site www.gov.uk has them, which lies directly under a public suffix."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("domain", "www.gov.uk"),
+        ("domain", "https://WWW.www.gov.uk./"),
+        ("prefix", "https://www.gov.uk/"),
+        ("url", "https://www.gov.uk/x"),
+        ("list", "www.gov.uk"),
+        ("list", "*.www.gov.uk"),
+        ("list", "www.gov.uk/x*"),
+    ],
+)
+def test_a_site_under_a_public_suffix_does_not_cover_its_neighbours(kind: str, value: str) -> None:
+    values = parse_list(value.encode(), file="list.txt") if kind == "list" else (value,)
+    target = TakedownTarget(found := Takedowns.of([asked(kind, *values)]))
+    for url, is_covered in SUFFIX_SITE:
+        # A subdomain is another host for addresses and prefixes.
+        expected = is_covered and ("sub." not in url or bool(found.domains))
+        row = {"canonical_url": [url], "domain": [registrable_domain(url_host(url))]}
+        rows = pl.DataFrame(row)
+        likely = rows.filter(may_be_covered("canonical_url", found)).height
+        document = json.dumps({"url": url}).encode()
+        ways = {
+            "covers": found.covers(canonical_url(url)),
+            "covers_export": found.covers_export(canonical_url(url)),
+            "covered": target.covered(CRAWL_ARTICLES, rows).item(),
+            "without_covered": without_covered(rows, CRAWL_ARTICLES, found).is_empty(),
+            "left_of": target.left_of(document) is None,
+            "name_pages": names_page(f"see {url} there", found),
+        }
+        assert ways == dict.fromkeys(ways, expected), url
+        assert likely or not expected, url
+        assert expected or url_hash(url) not in covered_hashes(found), url
+    assert not found.covers_domain("hmrc.gov.uk")
+    assert found.covers_domain("www.gov.uk") is bool(found.domains)
 
 
 def test_aliases_lead_on_from_page_to_page() -> None:

@@ -123,16 +123,17 @@ def read_entries(files: list[Path]) -> set[str]:
             host, slash, path = (entry.partition("://")[2] or entry).rstrip("/*").partition("/")
             with suppress(UnicodeError):
                 host = host.encode("idna").decode()
-            found.add(host.removeprefix("*.").removeprefix("www.") + slash + path)
+            found.add(host.removeprefix("*.") + slash + path)
     return found
 
 
-def covering(url: str) -> list[str]:
+def covering(url: str, domain: str) -> list[str]:
     """Return the entries that would cover an address: itself, its folders, its domains."""
     parts = url.lower().partition("://")[2].removeprefix("www.").rstrip("/").split("/")
     labels = parts[0].partition(":")[0].split(".")
-    folders = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
-    return folders + [".".join(labels[start:]) for start in range(len(labels) - 1)]
+    pages = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    hosts = [".".join(labels[start:]) for start in range(len(labels) - 1)]
+    return pages + hosts + [f"www.{it}" for it in pages + hosts if it in pages or domain in it]
 
 
 def read_record(path: Path, row: Row) -> tuple[Row, Row, bytes]:
@@ -181,7 +182,7 @@ def check_record(path: Path, row: Row) -> None:
     CHECKED["records without a digest"] += row["payload_digest"] is None
     if (row["payload_digest"] or digest).lower() != digest.lower():
         wrong(f"{row['id']}: the payload is another than its digest says")
-    if row["domain"].removeprefix("www.") not in covering(warc.get("warc-target-uri", "")):
+    if row["domain"] not in covering(warc.get("warc-target-uri", ""), row["domain"]):
         wrong(f"{row['id']}: the record is of {warc.get('warc-target-uri')!r}")
     if fetched_at != datetime.fromisoformat(str(row["fetched_at"])):
         wrong(f"{row['id']}: fetched at {fetched_at}, not at {row['fetched_at']}")
@@ -199,7 +200,7 @@ def check_rows(given: Any, shard: Row, part: int, parts: int) -> Counter[str]:
     for row in rows_of(given.export / shard["path"], part, parts):
         CHECKED["rows"] += 1
         check_policy(row, given.statements, given.rules)
-        if not given.entries.isdisjoint(covering(row["url"])):
+        if not given.entries.isdisjoint(covering(row["url"], row["domain"])):
             wrong(f"{row['id']}: {row['url']} is on a list")
         warc = given.warcs / row["warc"] if given.warcs and row["warc"] else None
         if warc is None or not warc.exists() or row["record_length"] is None:

@@ -46,6 +46,7 @@ from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.commit.root import RootAccess, resume
 from news_platform_tests.collected import MARKER
+from news_platform_tests.corpus.articles import store_articles
 
 
 @dataclass
@@ -153,6 +154,7 @@ def built_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     listing.write_bytes(b"")
     dropped = {"not_html": 4, "extractor_timeout": 2}
     write_collected(store, replace(MARKER, rows=7, bytes=900, dropped=dropped))
+    store_articles(store, "2025-11-01", [], site.folder)
     write_marker(store, "crawl_articles", "2025-11-01", inputs="i", report={"articles": 5})
     with resources.ledger.engine.begin() as connection:
         feed = {"feed_url": "https://a.example/f", "feed_url_canon": "https://a.example/f"}
